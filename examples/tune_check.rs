@@ -39,6 +39,7 @@ fn main() -> Result<()> {
         bytes: (16..=20).map(|e| 1 << e).collect(),
         budget: Duration::from_secs(60),
         tolerance: 0.02,
+        powers: false,
     };
     let sum = Operator::<u8>::named("sum")?;
     let mut team = Team::new(RANKS)?;

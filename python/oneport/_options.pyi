@@ -17,10 +17,10 @@ class PlanMore(TypedDict, total=False):
     """When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals), last:100us (the last rank is late), RANK:TIME,..., random:exp,20us (mean) or random:uniform,0,50us, with ,seed=1 at the end if wanted [default: none, all at time 0]"""
     beta: float | str | None
     """Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]"""
-    block: int | str | None
-    """Average size of a block, for --dist [default: 1000]"""
+    block: int | str | Sequence[int | str] | None
+    """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks"""
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -81,14 +81,14 @@ class LoadOptions(TypedDict, total=False):
     """When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals), last:100us (the last rank is late), RANK:TIME,..., random:exp,20us (mean) or random:uniform,0,50us, with ,seed=1 at the end if wanted [default: none, all at time 0]"""
     beta: float | str | None
     """Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]"""
-    block: int | str | None
-    """Average size of a block, for --dist [default: 1000]"""
+    block: int | str | Sequence[int | str] | None
+    """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
     """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     costs: Costs | None
     """Costs of each pair of ranks, from a JSON file `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile with pairs (`calibrate --pairs`) or with levels"""
     dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks"""
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -159,14 +159,16 @@ class CheckOptions(TypedDict, total=False):
     """When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals), last:100us (the last rank is late), RANK:TIME,..., random:exp,20us (mean) or random:uniform,0,50us, with ,seed=1 at the end if wanted [default: none, all at time 0]"""
     beta: float | str | None
     """Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]"""
-    block: int | str | None
-    """Average size of a block, for --dist [default: 1000]"""
+    block: int | str | Sequence[int | str] | None
+    """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
     """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
+    certificate: Path | Mapping[str, Any] | None
+    """Check the certificate that `oneport steady` has written to this file instead, by sums and comparisons alone; nothing else is asked then"""
     costs: Costs | None
     """Costs of each pair of ranks, from a JSON file `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile with pairs (`calibrate --pairs`) or with levels"""
     dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks"""
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -235,14 +237,14 @@ class SimulateMore(TypedDict, total=False):
     """Start-up time of a message [default: 1us]"""
     beta: float | str | None
     """Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]"""
-    block: int | str | None
-    """Average size of a block, for --dist [default: 1000]"""
+    block: int | str | Sequence[int | str] | None
+    """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
     """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     critical_path: bool | None
     """Show one longest chain of transfers and computations, with the latency between them and the arrival of its first rank: the model time is their sum"""
     dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks"""
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -321,14 +323,14 @@ class CompareOfSchedule(TypedDict, total=False):
     """When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals), last:100us (the last rank is late), RANK:TIME,..., random:exp,20us (mean) or random:uniform,0,50us, with ,seed=1 at the end if wanted [default: none, all at time 0]"""
     beta: float | str | None
     """Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]"""
-    block: int | str | None
-    """Average size of a block, for --dist [default: 1000]"""
+    block: int | str | Sequence[int | str] | None
+    """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
     """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     deadline: float | str | None
     """How long a rank waits for a partner before the measurement ends in an error"""
     dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks"""
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -411,12 +413,12 @@ class CompareMore(TypedDict, total=False):
     """When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals), last:100us (the last rank is late), RANK:TIME,..., random:exp,20us (mean) or random:uniform,0,50us, with ,seed=1 at the end if wanted [default: none, all at time 0]"""
     beta: float | str | None
     """Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]"""
-    block: int | str | None
-    """Average size of a block, for --dist [default: 1000]"""
+    block: int | str | Sequence[int | str] | None
+    """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     deadline: float | str | None
     """How long a rank waits for a partner before the measurement ends in an error"""
     dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks"""
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -491,8 +493,8 @@ class DrawOptions(TypedDict, total=False):
     """When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals), last:100us (the last rank is late), RANK:TIME,..., random:exp,20us (mean) or random:uniform,0,50us, with ,seed=1 at the end if wanted [default: none, all at time 0]"""
     beta: float | str | None
     """Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]"""
-    block: int | str | None
-    """Average size of a block, for --dist [default: 1000]"""
+    block: int | str | Sequence[int | str] | None
+    """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
     """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     costs: Costs | None
@@ -502,7 +504,7 @@ class DrawOptions(TypedDict, total=False):
     dark: bool | None
     """Colours for a dark background; for pictures only, since a page follows the browser"""
     dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks"""
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -611,6 +613,8 @@ class TuneMore(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | None
     """Write which algorithm and segment size to choose when, for `--rules` of run, simulate, plan and check; rules for other settings in the file stay"""
+    segments: Literal["powers"] | None
+    """Sizes of segments to try, instead of those around the best: `powers`, all powers of two in elements, and the whole vector"""
     tolerance: float | str | None
     """Difference between two times that does not matter, in percent"""
     verify: Path | Mapping[str, Any] | None
@@ -631,6 +635,8 @@ class GuidelinesMore(TypedDict, total=False):
     """About how long to measure in all (seconds, or with a unit)"""
     deadline: float | str | None
     """How long a rank waits for a partner before a measurement ends in an error"""
+    dist: str | None
+    """Sizes of the blocks of gatherv and alltoallv, of which SIZE is the sum on average: one of the distributions of --dist of compare [default: equal blocks]"""
     eager: int | str | None
     """Messages whose senders do not wait for their receivers: none, all, or those up to a size [default: none]"""
     engine: Literal["threads", "mpi"] | None
@@ -657,6 +663,10 @@ class GuidelinesMore(TypedDict, total=False):
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     repetitions: int | str | None
     """Repetitions of each measured call; at least 6 give confidence intervals [default: what fits into some milliseconds]"""
+    rho: int | str | None
+    """How uneven, for --dist [default: 5]"""
+    seed: int | str | None
+    """Where random sizes start from, for --dist [default: 1]"""
     tolerance: float | str | None
     """By how much a left side may be slower, in percent [default: 0 in the model, 10 when measured]"""
 

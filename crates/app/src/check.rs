@@ -1,5 +1,6 @@
 //! `oneport check`: proves schedules.
 
+mod certificate;
 mod judged;
 
 use std::borrow::Cow;
@@ -20,6 +21,7 @@ Examples:
   oneport check --schedule mine.json --ports uni
   oneport check --schedule mine.json r.json      several files: a table; a folder: its .json files
   oneport check --schedule answers --like task.json -o grades.csv       an exercise
+  oneport check --certificate proof.json         that no series of operations is faster
 
 Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \
 every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \
@@ -31,6 +33,10 @@ the fastest algorithm and the lower bounds. Notes are no errors. Options under P
 what is planned: with --schedule they are refused. Exit code 1 means that something is wrong."]
     pub(crate) struct CheckArgs {
         common: Common = Group,
+
+        /// Check the certificate that `oneport steady` has written to this file instead, by sums and
+        /// comparisons alone; nothing else is asked then
+        certificate: Option<Source> = File { conflicts: &["like", "output"] },
 
         /// Demand that the files do the task of this one: its collective, root, ranks, ports and
         /// sizes; what its programs do does not matter. What differs is an error of the file
@@ -64,6 +70,9 @@ struct CheckRow {
 impl Command for CheckArgs {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let (common, caller) = (&self.common, &site.caller);
+        if let Some(file) = &self.certificate {
+            return certificate::check(common, file, caller);
+        }
         match (common.collective(), &common.files()?[..]) {
             (Some(kind), []) if checks_all(&common.algorithm) => {
                 all(self, &PlanTask::new(common, kind, caller)?)

@@ -91,7 +91,9 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
 
         /// Sizes of segments to try, instead of those around the best: `powers`, all powers of two
         /// in elements, and the whole vector
-        segments: Option<Tried> = Tried { value: "powers", heading: Some("Measurement") },
+        segments: Option<Tried> = Tried {
+            value: "powers", only_in_long_help: true, heading: Some("Measurement"),
+        },
 
         /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if
         /// they did]

@@ -100,6 +100,7 @@ mod single;
 mod solve;
 mod steiner;
 mod unroll;
+mod verify;
 mod weight;
 
 pub use certificate::{Certificate, Proof};

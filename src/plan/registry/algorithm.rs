@@ -216,7 +216,7 @@ impl Algorithm {
             return Err(Reason::Links);
         }
         let ports = request.ports;
-        if !self.ports.allow(ports) && !(self.is_named && self.ports.can_use(ports)) {
+        if !(self.ports.allow(ports) || self.is_named && self.ports.can_use(ports)) {
             return Err(Reason::Ports(ports));
         }
         if self.commutative_only && request.keep_order && self.collective.reduces() {

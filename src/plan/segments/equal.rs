@@ -90,9 +90,10 @@ impl Variant {
         let mut alone = self.clone();
         alone.request.ports = self.used;
         let best = best_alone(&alone, max_transfers)?;
-        match self.leaves_directions_idle() && best.time.is_finite() {
-            true => self.improved(best, max_transfers),
-            false => Ok(best),
+        if self.leaves_directions_idle() && best.time.is_finite() {
+            self.improved(best, max_transfers)
+        } else {
+            Ok(best)
         }
     }
 

@@ -215,6 +215,18 @@ fn few_trees_and_certificates() {
     let text = std::fs::read_to_string(&proof).unwrap();
     let proof_of: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(proof_of["bound"], all["throughput"]["fraction"]);
+    let check = ["check", "--certificate", &proof, "--json"];
+    let (code, out, errors) = oneport(&check);
+    assert_eq!(code, Some(0), "{errors}");
+    let checked: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(checked["throughput"], all["throughput"]["fraction"]);
+    let (code, _, errors) = oneport(&[&check[..], &["-p", "3"]].concat());
+    assert_eq!(code, Some(2), "{errors}");
+    let wrong = folder.join("wrong.json").to_str().unwrap().to_string();
+    let changed = text.replacen("\"price\": \"", "\"price\": \"1", 1);
+    std::fs::write(&wrong, changed).unwrap();
+    let (code, _, errors) = oneport(&["check", "--certificate", &wrong]);
+    assert_eq!(code, Some(1), "{errors}");
     let few = json(&["--max-trees", "2"]);
     assert_eq!(few["trees"].as_array().unwrap().len(), 2);
     assert_eq!(few["unlimited"], all["throughput"]);

@@ -1,8 +1,10 @@
 //! The certificate's file, checked as a reader of the documentation checks it: with numbers of its
 //! own, and without a platform.
 
-use oneport::Ports;
-use oneport_steady::{Fraction, Operation, Platform, SolveMethod, generate, parse_fraction, solve};
+use oneport::{ErrorKind, Ports};
+use oneport_steady::{
+    Fraction, Operation, Platform, Solution, SolveMethod, generate, parse_fraction, solve,
+};
 use serde_json::Value;
 
 fn number(value: &Value) -> Fraction {
@@ -116,6 +118,43 @@ fn proves(file: &Value) -> bool {
     holds && value >= Fraction::ONE
 }
 
+/// Asserts that the check refuses the file with any one of its numbers changed, its routes cut short
+/// or its matchings doubled.
+fn assert_no_change_passes(file: &Value, what: &str) {
+    let changes: [fn(&mut Value); 10] = [
+        |file| file["throughput"] = "1/1000".into(),
+        |file| file["bound"] = "1000".into(),
+        |file| file["links"][0]["price"] = "-1".into(),
+        |file| file["links"][0]["cost"] = "1/1000".into(),
+        |file| file["port_prices"][0] = "1000".into(),
+        |file| file["routes"][0]["rate"] = "1/1000".into(),
+        |file| file["matchings"][0]["share"] = "2".into(),
+        |file| {
+            let activities = file["matchings"][0]["activities"].as_array_mut().unwrap();
+            activities.push(activities[0].clone());
+        },
+        |file| file["platform"]["edges"][0]["cost"] = "1/1000".into(),
+        |file| match file["routes"][0]["trees"].as_array_mut().unwrap() {
+            trees if trees.is_empty() => {
+                file["routes"][0]["tasks"].as_array_mut().unwrap().pop();
+            }
+            trees => {
+                trees[0]["links"].as_array_mut().unwrap().pop();
+                trees[0]["messages"].as_array_mut().unwrap().pop();
+            }
+        },
+    ];
+    for (i, change) in changes.into_iter().enumerate() {
+        let mut changed = file.clone();
+        change(&mut changed);
+        let error = Solution::checked(&changed.to_string()).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Wrong(_)),
+            "{what} {i}: {error}"
+        );
+    }
+}
+
 /// Every certificate proves the throughput, and no longer does if a number is made smaller that the
 /// proof needs.
 #[test]
@@ -150,6 +189,10 @@ fn anybody_can_check_the_file_of_a_certificate() {
                 for kind in ["cuts", "potentials", "partial_results"] {
                     kinds.extend(file["roots"][0].get(kind).map(|_| kind));
                 }
+                let checked = Solution::checked(&text).unwrap();
+                assert_eq!(checked.throughput, solution.throughput, "{what}");
+                assert_eq!(checked.routes, solution.routes, "{what}");
+                assert_no_change_passes(&file, &what);
                 // A throughput that is too small, and links that cost nothing, are not proved.
                 let honest = file.clone();
                 let less = number(&file["bound"]) * parse_fraction("9/10").unwrap();

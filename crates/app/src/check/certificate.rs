@@ -1,0 +1,61 @@
+//! The check of a certificate of `oneport steady`.
+
+use oneport::ErrorKind;
+use oneport_steady::Solution;
+
+use crate::prelude::*;
+
+/// Checks the file, and that no other option is given with it.
+pub(super) fn check(common: &Common, file: &Source, caller: &Caller) -> Result<Answer> {
+    let plain = Common {
+        algorithm: "auto".into(),
+        json: common.json,
+        ..Common::default()
+    };
+    ensure!(
+        format!("{common:?}") == format!("{plain:?}"),
+        "--certificate FILE is checked by itself: of the other options it takes --json alone"
+    );
+    let (solution, wrong) = match Solution::checked(&file.read()?) {
+        Ok(solution) => (Some(solution), None),
+        Err(error) if matches!(error.kind(), ErrorKind::Wrong(_)) => (None, Some(error)),
+        Err(error) => return Err(error).context(file.name()),
+    };
+    let solution = solution.as_ref();
+    let json = record! {
+        ok: wrong.is_none(),
+        errors: wrong.iter().map(|error| record! { message: error.to_string() }).collect::<Vec<_>>(),
+        collective (optional): solution.map(|s| s.operation.name()),
+        ports (optional): solution.map(|s| s.ports.name()),
+        // It is reached, and nothing is faster.
+        throughput (optional): solution.map(|s| s.throughput.to_string()),
+    };
+    let answer = answer(caller, common.json, &json, |out| {
+        let Some(solution) = solution else {
+            return output::summary(out, &[("result", "WRONG".into())]);
+        };
+        let (platform, throughput) = (solution.platform(), &solution.throughput);
+        let links = counted(platform.edges().len(), "link");
+        let (operation, ports) = (solution.operation.name(), solution.ports.name());
+        let routes = counted(solution.routes.len(), "route");
+        let matchings = counted(solution.slots.len(), "matching");
+        let summary = [
+            ("platform", format!("{} nodes, {links}", platform.nodes())),
+            ("series of", format!("{operation}, {ports} ports")),
+            (
+                "reached",
+                format!("{throughput} a time unit, by {routes} in {matchings}"),
+            ),
+            (
+                "at most",
+                format!("{throughput} a time unit, by prices of ports"),
+            ),
+            ("result", "correct".into()),
+        ];
+        output::summary(out, &summary)
+    })?;
+    Ok(match wrong {
+        Some(error) => answer.but_wrong(format!("{}: {error}", file.name())),
+        None => answer,
+    })
+}
