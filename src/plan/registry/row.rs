@@ -160,7 +160,7 @@ pub enum PortModels {
 impl PortModels {
     /// Whether the port model of `ports` is included.
     pub fn allow(self, ports: Ports) -> bool {
-        self.has(ports) || ports.k() > 1 && self.can_use(ports)
+        self.has(ports) || ports != Ports::BI && self.can_use(ports)
     }
 
     /// `"uni"`, `"bi"` or `"uni, bi"`.
