@@ -55,6 +55,8 @@ class PlanMore(TypedDict, total=False):
     """How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default: 5]"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
+    same_bits: bool | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -127,6 +129,8 @@ class LoadOptions(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
+    same_bits: bool | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -207,6 +211,8 @@ class CheckOptions(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
+    same_bits: bool | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -285,6 +291,8 @@ class SimulateMore(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
+    same_bits: bool | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -375,6 +383,8 @@ class CompareOfSchedule(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
+    same_bits: bool | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -459,6 +469,8 @@ class CompareMore(TypedDict, total=False):
     """How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default: 5]"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
+    same_bits: bool | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
     schedule: Path | Mapping[str, Any] | Sequence[Path | Mapping[str, Any]] | None
     """Read the schedule from a JSON file instead (`-` for standard input); with --bytes at any multiple of its size. NAME=FILE gives it a name, as the field "name" in the file does; {p} in the file's name stands for the number of ranks. Where a command takes several, list them, or give a folder of .json files. With a COLLECTIVE, the files must perform that one"""
     seed: int | str | None
@@ -541,6 +553,8 @@ class DrawOptions(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
+    same_bits: bool | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -613,6 +627,8 @@ class TuneMore(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | None
     """Write which algorithm and segment size to choose when, for `--rules` of run, simulate, plan and check; rules for other settings in the file stay"""
+    same_bits: bool | None
+    """Take only algorithms that give all ranks of an allreduce the same bits of a sum of floats"""
     segments: Literal["powers"] | None
     """Sizes of segments to try, instead of those around the best: `powers`, all powers of two in elements, and the whole vector"""
     tolerance: float | str | None

@@ -61,6 +61,8 @@ pub enum Reason {
     Ports(Ports),
     /// It requires an operator that commutes.
     Commutativity,
+    /// Ranks may get different bits of a sum of floats.
+    Bits,
     /// It requires costs that show nodes.
     NoNodes,
     /// It requires nodes with the same number of ranks.
@@ -119,6 +121,7 @@ impl Refusal {
             Reason::Links => format!("{it} needs links that all cost the same"),
             Reason::Ports(ports) => format!("{it} is not planned for {} ports", ports.name()),
             Reason::Commutativity => format!("{it} needs an operator that commutes"),
+            Reason::Bits => format!("{it} may give ranks different bits of a sum of floats"),
             Reason::NoNodes => {
                 format!("{it} needs costs with levels, which show the nodes of the machine")
             }
@@ -175,6 +178,7 @@ impl Reason {
                 | Reason::Links
                 | Reason::Ports(_)
                 | Reason::Commutativity
+                | Reason::Bits
         )
     }
 }

@@ -45,6 +45,7 @@ pub struct Request {
     pub(in crate::plan) segments: Segments,
     pub(in crate::plan) blocks: Option<Vec<usize>>,
     pub(in crate::plan) keep_order: bool,
+    pub(in crate::plan) same_bits: bool,
     pub(in crate::plan) cost: CostModel,
     pub(in crate::plan) element_bytes: u64,
     /// The first value that a method refused.
@@ -82,6 +83,9 @@ properties! {
     free_root get_free_root root_free: bool;
     /// Whether operands must be combined in rank order (the operator does not commute).
     keep_order get_keep_order keep_order: bool;
+    /// Whether all ranks must get the same bits of a sum of floats, as MPI asks of an allreduce:
+    /// each element is combined in one tree for all of them.
+    same_bits get_same_bits same_bits: bool;
     /// Bytes of one element, to compute times.
     element_bytes get_element_bytes element_bytes: u64;
 }
@@ -185,6 +189,7 @@ impl Request {
             segments: Segments::whole(elements),
             blocks: None,
             keep_order: false,
+            same_bits: false,
             cost: CostModel::new(1.0, 1.0),
             element_bytes: 1,
             invalid: None,

@@ -511,3 +511,48 @@ fn trees_with_one_hash_by_chance_are_told_apart() {
     assert!(!report.is_correct());
     assert_eq!(report.bits(), None);
 }
+
+/// Of all ranks that ask for the same bits, all get them; what is refused gives some other bits.
+#[test]
+fn ranks_agree_where_the_request_asks_for_it() {
+    let models = [Ports::UNI, Ports::BI, Ports::TELEPHONE];
+    let models = models
+        .into_iter()
+        .flat_map(|ports| [1, 2, 3].map(|k| ports.with_k(k)));
+    let models: Vec<Ports> = models.collect();
+    let (mut agree, mut differ) = (0, BTreeMap::<String, Vec<usize>>::new());
+    for p in 2..=20 {
+        let cost = CostModel::new(1000.0, 0.1);
+        for ports in &models {
+            for m in [1, 3, 2 * p + 1] {
+                let request = Request::allreduce(p, m).ports(*ports).element_bytes(4);
+                let request = request.cost(cost.clone());
+                let asked = request.clone().same_bits(true);
+                for name in names(Kind::Allreduce) {
+                    let Ok(schedule) = request.plan(&name) else {
+                        continue;
+                    };
+                    let same = bits(&schedule).same_on_all_ranks;
+                    if asked.plan(&name).is_ok() {
+                        assert!(same, "{name}, {p} ranks, {ports:?}, {m} elements");
+                        agree += 1;
+                    } else if !same {
+                        differ.entry(name).or_default().push(p);
+                    }
+                }
+            }
+        }
+    }
+    assert!(agree > 5000, "{agree}");
+    // On several ports recursive multiplying combines more than two vectors at once.
+    let first: BTreeMap<_, _> = differ.iter().map(|(name, p)| (&**name, p[0])).collect();
+    let expected = [
+        ("census", 3),
+        ("fibonacci-census", 6),
+        ("gossip", 3),
+        ("one-shot", 3),
+        ("recursive-multiplying", 3),
+        ("swing-doubling", 8),
+    ];
+    assert_eq!(first, BTreeMap::from(expected));
+}

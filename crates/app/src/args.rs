@@ -185,6 +185,9 @@ options! {
 
         /// Keep operand order even though the operator commutes
         pub(crate) ordered: bool = Switch,
+
+        /// Take only schedules that give all ranks of an allreduce the same bits of a sum of floats
+        pub(crate) same_bits: bool = Switch,
     }
 }
 

@@ -4,7 +4,9 @@ use oneport::check::{Bits, Difference, Report};
 use oneport::run::Op;
 
 use crate::args::Vector;
-use crate::prelude::*;
+use crate::units::counted;
+use oneport::run::ElementType;
+use serde::Serialize;
 
 /// What is said of the bits of a correct reduction, where the order of combining decides them: of
 /// sums and products of floats.
@@ -125,6 +127,11 @@ impl ShownBits {
             differs: differs.map(|found| rounding.differs(found, ranks)),
             rounding,
         })
+    }
+
+    /// Whether ranks get different bits.
+    pub(crate) fn differ(&self) -> bool {
+        !self.bits.same_on_all_ranks
     }
 
     /// In a cell of a table: the beginning of the hash of the tree, the number of trees, or that

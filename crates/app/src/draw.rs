@@ -384,7 +384,7 @@ fn inputs(common: &Common, caller: &Caller) -> Result<Vec<Input>> {
     }
     let read = each.iter().map(|one| {
         let mut input = one.input(caller)?;
-        input.print_warnings(one, caller);
+        input.print_warnings(one, caller)?;
         Ok(input)
     });
     read.collect()

@@ -206,7 +206,7 @@ impl Simgrid {
         let folder = self.output.display();
         self.ensure_new_folder()?;
         let mut input = self.common.input(caller)?;
-        input.print_warnings(&self.common, caller);
+        input.print_warnings(&self.common, caller)?;
         let pairs = match self.network {
             Network::Crossbar => input.schedule.ranks() as u128,
             _ => 1,
@@ -291,7 +291,7 @@ impl To {
         let to_file = output::file_of(self.output.as_deref());
         caller.writable(&[("-o", to_file)])?;
         let mut input = self.common.input(caller)?;
-        input.print_warnings(&self.common, caller);
+        input.print_warnings(&self.common, caller)?;
         let bytes = bytes(&input.schedule);
         ensure_memory("the text of the schedule", bytes, LARGE_SCHEDULE)?;
         let written = write(&input)?;

@@ -18,7 +18,9 @@ use oneport_measure::estimate::CoreModel;
 use oneport_steady::Series;
 
 pub(crate) use self::info::ScheduleInfo;
-pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warnings_about};
+pub(crate) use self::warnings::{
+    ensure_same_bits, first_of, note_if_wrong, other_bits, print_warnings, warnings_about,
+};
 use crate::args::{Common, MachineArgs};
 use crate::caller::Caller;
 use crate::forms::Root;

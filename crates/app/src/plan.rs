@@ -87,7 +87,7 @@ impl Command for PlanArgs {
 
     fn input(&self, caller: &Caller) -> Result<Input> {
         let mut input = self.common.input(caller)?;
-        input.print_warnings(&self.common, caller);
+        input.print_warnings(&self.common, caller)?;
         Ok(input)
     }
 }

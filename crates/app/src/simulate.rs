@@ -133,7 +133,7 @@ impl Simulated {
             Some(input) => input,
             None => {
                 let mut input = args.common.input(caller)?;
-                input.print_warnings(&args.common, caller);
+                input.print_warnings(&args.common, caller)?;
                 input.map(Planned::Stored)
             }
         };

@@ -111,6 +111,7 @@ impl PlanTask {
             .ports(args.machine.ports(Ports::BI)?)
             .segments(whole)
             .keep_order(kind.reduces() && args.vector.keep_order())
+            .same_bits(kind.reduces() && args.vector.same_bits())
             .cost(cost)
             .element_bytes(args.vector.element_bytes());
         // What is wrong with it would be the refusal of every algorithm.

@@ -73,6 +73,10 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         /// Keep operand order even though the operator commutes
         ordered: bool = Switch,
 
+        /// Take only algorithms that give all ranks of an allreduce the same bits of a sum of
+        /// floats
+        same_bits: bool = Switch,
+
         /// Run flat out, or at the pace of the cost model
         clock: Clock = ClockName { default: Some("native"), heading: Some("Measurement") },
 

@@ -24,6 +24,7 @@ use super::pairwise::{Partners, time_of_exchange};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ONE_SHOT: Row = Row {
+    ranks_agree: |p, _| p <= 2,
     k_ported: true,
     transfers: row::for_each_pair,
     source: "folklore; MSCCL (allreduce_allpairs)",
@@ -43,6 +44,7 @@ pub(in crate::plan) const ONE_SHOT: Row = Row {
 pub(in crate::plan) const TWO_SHOT: Row = Row {
     // Of short vectors, most ranks have no block, and the second half has few senders.
     ports: PortModels::Each,
+    ranks_agree: |_, _| true,
     name: "two-shot",
     transfers: row::for_each_pair_twice,
     rounds: "2 ceil((p-1)/k) on k ports (bi), twice that (uni; p odd: 4 ceil(p/k))",

@@ -34,6 +34,7 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,
     commutative_only: true,
+    ranks_agree: |p, _| p <= 5,
     source: "oneport; gossip of Even, Monien 1989 with the sums of a census",
     rounds: "the least k with F_(k-1) >= floor(p/2), about 1.44 log2 p + 1; p odd: 2 more",
     volume: "about 0.72 p log2 p m",

@@ -41,6 +41,7 @@ pub(in crate::plan) const EXSCAN: Row =
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,
+    ranks_agree: |p, _| p <= 2,
     ..gossip(Kind::Allreduce, |request| {
         scan(request, Collective::Allreduce, 0)
     })

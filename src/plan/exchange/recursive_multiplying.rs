@@ -20,6 +20,7 @@
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
+    ranks_agree: |p, k| p <= 2 || k == 1,
     k_ported: true,
     source: "folklore; MPICH (recursive multiplying), radix k+1",
     rounds: "floor(log_{k+1} p) on k ports, if p is not a power of k+1 2 more (bi)",

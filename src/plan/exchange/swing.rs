@@ -55,6 +55,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 pub(in crate::plan) const WHOLE_ALLREDUCE: Row = Row {
     name: "swing-doubling",
     commutative_only: true,
+    ranks_agree: |p, _| p <= 7,
     source: ALLGATHER.source,
     planner: Planner::Direct(whole_allreduce),
     ..doubling_allreduce::ALLREDUCE

@@ -219,6 +219,7 @@ fn part(request: &Request, kind: Kind, group: &Group) -> Result<Request> {
         .blocks(sizes)
         .ports(request.ports)
         .keep_order(request.keep_order)
+        .same_bits(request.same_bits)
         .cost(request.cost.among(&group.members)?)
         .element_bytes(request.element_bytes))
 }

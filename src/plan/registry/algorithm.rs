@@ -176,6 +176,7 @@ impl Algorithm {
             Reason::PairSizes => !a.one_size_a_rank,
             Reason::Links => !a.uniform_links_only,
             Reason::Commutativity => !a.commutative_only,
+            Reason::Bits => a.gives_same_bits(request),
             _ => true,
         };
         let alternatives = match reason.is_restriction() {
@@ -222,7 +223,17 @@ impl Algorithm {
         if self.commutative_only && request.keep_order && self.collective.reduces() {
             return Err(Reason::Commutativity);
         }
+        if request.same_bits && !self.gives_same_bits(request) {
+            return Err(Reason::Bits);
+        }
         self.check_nodes(request)
+    }
+
+    /// Whether each element of a sum of floats has the same bits on all ranks that get it.
+    fn gives_same_bits(&self, request: &Request) -> bool {
+        let mut parts = self.parts.iter().flat_map(|parts| parts.iter().flatten());
+        (self.ranks_agree)(request.ranks, request.ports.k())
+            && parts.all(|part| part.gives_same_bits(request))
     }
 
     /// Checks the nodes. Phases within them and between them combine contributions in rank order

@@ -22,6 +22,9 @@ pub struct Row {
     pub ports: PortModels,
     /// Whether it requires an operator that commutes.
     pub commutative_only: bool,
+    /// For `(p, k)`: whether all of `p` ranks with `k` ports each get the same bits of a sum of
+    /// floats, of any length.
+    pub(in crate::plan) ranks_agree: fn(usize, usize) -> bool,
     /// Whether its schedules depend on the number of ports of each kind, unless only because it
     /// takes the best algorithm for them as a part.
     pub k_ported: bool,
@@ -297,6 +300,7 @@ pub(in crate::plan) const fn planned_by(
         collective,
         ports: PortModels::Both,
         commutative_only: false,
+        ranks_agree: |_, _| true,
         k_ported: false,
         uniform_links_only: false,
         regular_only: false,

@@ -5,6 +5,7 @@ use crate::forms::Root;
 use crate::input::first_of;
 use crate::levels;
 use crate::prelude::*;
+use oneport::check::Bits;
 
 /// A right schedule from a file, timed.
 #[derive(Debug)]
@@ -100,6 +101,10 @@ fn ensure_same(schedule: &Schedule, request: &Request) -> Result<()> {
             ports.name(),
             ports.k()
         );
+    }
+    let differ = |bits: &Bits| !bits.same_on_all_ranks;
+    if request.get_same_bits() && schedule.check().bits().is_some_and(differ) {
+        bail!("it does not give all ranks the same bits");
     }
     let sizes = (own.elements(), own.get_blocks());
     if kind.has_data() && sizes != (request.elements(), request.get_blocks()) {

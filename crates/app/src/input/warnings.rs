@@ -1,5 +1,6 @@
 //! Notes: whether the schedule is right, and which options have surprising effects, or none.
 
+use anyhow::{Result, bail};
 use oneport::check::{Finding, Options, Report};
 use oneport::internal::budget::memory::STEP_BYTES;
 use oneport::internal::split_outside;
@@ -7,7 +8,8 @@ use oneport::plan::registry;
 use oneport::{Collective, Kind, Ports, Schedule, Step};
 
 use super::Input;
-use crate::args::Common;
+use crate::args::{Common, Vector};
+use crate::bits::ShownBits;
 use crate::caller::Caller;
 use crate::forms::SegmentCount;
 use crate::memory::{LARGE_SCHEDULE, ensure_memory};
@@ -59,6 +61,9 @@ pub(crate) fn warnings_about(
             kind.name()
         ));
     }
+    if args.vector.same_bits && !(kind.reduces() && ShownBits::matter(&args.vector)) {
+        caller.note("--same-bits has no effect: no order of combining can change these bits");
+    }
     if ports.k() > 1 && ports != Ports::BI && args.schedule.is_empty() && !several {
         caller.note("only one port of each kind is used");
     }
@@ -108,12 +113,33 @@ impl Input {
 
     /// As [`print_warnings`], and says if a schedule that was read is wrong: nothing that a command
     /// makes of it shows that. Planned schedules are right.
-    pub(crate) fn print_warnings(&mut self, args: &Common, caller: &Caller) {
+    ///
+    /// # Errors
+    /// A schedule that was read gives ranks other bits than others, and the same are asked for.
+    pub(crate) fn print_warnings(&mut self, args: &Common, caller: &Caller) -> Result<()> {
         print_warnings(args, &self.schedule, caller);
         if self.planned.is_none() {
             self.info.correct = note_if_wrong(caller, &self.schedule, || self.check(args, 1));
+            ensure_same_bits(&self.schedule, &args.vector)?;
         }
+        Ok(())
     }
+}
+
+/// Refuses a schedule that gives ranks other bits than others, if the same are asked for.
+pub(crate) fn ensure_same_bits(schedule: &Schedule, vector: &Vector) -> Result<()> {
+    if vector.same_bits()
+        && let Some(why) = other_bits(&schedule.check(), vector, schedule.ranks())
+    {
+        bail!("the schedule does not give all ranks the same bits: {why}");
+    }
+    Ok(())
+}
+
+/// Where ranks get other bits than the same that are asked for.
+pub(crate) fn other_bits(report: &Report, vector: &Vector, ranks: usize) -> Option<String> {
+    let bits = ShownBits::of(report, vector, ranks)?;
+    (vector.same_bits() && bits.differ()).then(|| bits.sentence())
 }
 
 /// Notes what is wrong with `schedule`, or why it is not known whether anything is. Returns whether

@@ -13,7 +13,7 @@ use super::{CoreChoice, RunArgs};
 use crate::answer::FoundWrong;
 use crate::args::operator;
 use crate::draw::OutputFile;
-use crate::input::{first_of, print_warnings};
+use crate::input::{ensure_same_bits, first_of, print_warnings};
 use crate::prelude::*;
 use crate::site;
 use crate::task::finite;
@@ -66,6 +66,7 @@ impl<'a> RunJob<'a> {
         )?;
         let kind = input.schedule.collective().kind();
         common.vector.ensure_combines(kind, dtype)?;
+        ensure_same_bits(&input.schedule, &common.vector)?;
         match site.world {
             None => args.ensure_fits(&input)?,
             Some(_) => site.ensure_processes(input.schedule.ranks())?,

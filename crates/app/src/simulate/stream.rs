@@ -41,7 +41,7 @@ pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input
         || steps(algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
     {
         let mut input = Input::planned_by(&task, variant)?;
-        input.print_warnings(common, caller);
+        input.print_warnings(common, caller)?;
         return Ok(Some(input.map(Planned::Stored)));
     }
     let schedule = variant.planned()?;

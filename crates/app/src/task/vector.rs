@@ -8,6 +8,7 @@ use oneport::plan::space::SegmentChoice;
 use oneport::run::ElementType;
 
 use crate::args::Vector;
+use crate::bits::ShownBits;
 use crate::forms::SegmentCount;
 use crate::units::parse_size;
 
@@ -20,6 +21,11 @@ impl Vector {
 
     pub(crate) fn keep_order(&self) -> bool {
         self.ordered || !self.op().commutes()
+    }
+
+    /// Whether all ranks are to get the same bits, where the order of combining decides them.
+    pub(crate) fn same_bits(&self) -> bool {
+        self.same_bits && ShownBits::matter(self)
     }
 
     pub(crate) fn elements(&self, what: &str, bytes: u64) -> Result<usize> {

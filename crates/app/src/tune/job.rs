@@ -106,6 +106,7 @@ impl<'a> TuneJob<'a> {
                 dtype: Some(dtype),
                 op: args.op,
                 ordered: args.ordered,
+                same_bits: args.same_bits,
                 ..Vector::default()
             },
             machine: args.machine.clone(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json as value};
 
-use crate::support::run::{json, text};
+use crate::support::run::{failure, json, oneport, text};
 
 fn check(task: &str) -> Value {
     json(&format!("check {task}"))
@@ -113,4 +113,70 @@ fn verified_runs_of_floats_compare_bits() {
     assert_eq!(floats["verified"], true);
     assert!(floats["compared_bits"].as_u64() > Some(0), "{floats}");
     assert_eq!(json(&format!("{task} --dtype u32"))["compared_bits"], 0);
+}
+
+#[test]
+fn same_bits_are_asked_for() {
+    // In the model one-shot is the fastest for 8 bytes on 3 ranks.
+    let short = "allreduce -p 3 --bytes 8 --dtype f32 --ported 2";
+    let fastest = json(&format!("simulate {short}"));
+    assert_eq!(fastest["algorithm"], "census");
+    let agrees = json(&format!("simulate {short} --same-bits"));
+    let checked = check(&format!(
+        "{short} -a {}",
+        agrees["algorithm"].as_str().unwrap()
+    ));
+    assert_eq!(checked["bits"]["same_on_all_ranks"], true);
+    let table = text(&format!("compare {short} --same-bits"));
+    assert!(
+        table.contains("allreduce may give ranks different bits"),
+        "{table}"
+    );
+    let row = |row: &Value| row["bits"]["same_on_all_ranks"] == true;
+    let rows = json(&format!("compare {short} --same-bits"))["rows"].clone();
+    assert!(rows.as_array().unwrap().iter().all(row), "{rows}");
+    let named = format!("plan {short} -a one-shot --same-bits");
+    let message = failure(&mut oneport(&named), 2);
+    assert!(
+        message.contains("different bits of a sum of floats: choose "),
+        "{message}"
+    );
+
+    // A schedule of one's own is refused, and wrong.
+    let folder = std::env::temp_dir().join(format!("oneport-same-bits-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("one-shot.json").display().to_string();
+    text(&format!("plan {short} -a one-shot -o {file}"));
+    let options = format!("--schedule {file} --dtype f32 --same-bits");
+    for command in ["simulate", "run", "plan", "draw"] {
+        let message = failure(&mut oneport(&format!("{command} {options}")), 2);
+        assert!(
+            message.contains("same bits: RANKS DIFFER"),
+            "{command}: {message}"
+        );
+    }
+    let message = failure(&mut oneport(&format!("compare {options}")), 2);
+    assert!(
+        message.contains("does not give all ranks the same bits"),
+        "{message}"
+    );
+    let wrong = oneport(&format!("check {options}")).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&wrong.stdout).contains("RANKS DIFFER"));
+    text(&format!("check --schedule {file} --dtype i32 --same-bits"));
+    std::fs::remove_dir_all(&folder).unwrap();
+
+    for exact in [
+        "allreduce -p 3 --bytes 8 --dtype i32",
+        "broadcast -p 3 --bytes 8",
+    ] {
+        let output = oneport(&format!("simulate {exact} --same-bits"))
+            .output()
+            .unwrap();
+        let notes = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            notes.contains("--same-bits has no effect"),
+            "{exact}: {notes}"
+        );
+    }
 }

@@ -7,6 +7,7 @@ use oneport::schedule::total_len;
 use super::judgement::{Judgement, Known};
 use crate::bits::ShownBits;
 use crate::check::CheckArgs;
+use crate::input::other_bits;
 use crate::own_file::OwnFile;
 use crate::prelude::*;
 use crate::units::show_ports;
@@ -43,8 +44,11 @@ impl One {
         known: &mut Known,
     ) -> One {
         let mut report = input.check(&args.common, args.max_errors);
-        if let Some(why) = task.and_then(|task| unlike(&input.schedule, task)) {
-            let message = format!("another task than is asked for: {why}");
+        let unlike = task.and_then(|task| unlike(&input.schedule, task));
+        let unlike = unlike.map(|why| format!("another task than is asked for: {why}"));
+        let vector = &args.common.vector;
+        let other_bits = || other_bits(&report, vector, input.schedule.ranks());
+        if let Some(message) = unlike.or_else(other_bits) {
             report
                 .errors
                 .insert(0, Finding::of(FindingKind::Task, message));
