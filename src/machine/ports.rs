@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 /// How many transfers a rank can take part in at once.
 ///
 /// A *unidirectional* rank has `k` ports, each of which either sends or receives. A *bidirectional*
-/// rank has `k` ports out and `k` ports in. A *telephone* rank has `k` ports, each of which calls one
-/// partner at a time and sends to it and receives from it at once. The one-ported model is `k = 1`:
-/// [`Ports::UNI`], [`Ports::BI`] and [`Ports::TELEPHONE`].
+/// rank has `k` ports out and `k` ports in. A *telephone* rank has `k` ports, each of which calls
+/// one partner at a time and sends to it and receives from it at once. The one-ported model is
+/// `k = 1`: [`Ports::UNI`], [`Ports::BI`] and [`Ports::TELEPHONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ports {
     /// `k` ports that serve both directions.

@@ -116,8 +116,8 @@ pub(crate) fn evenly(elements: usize, parts: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Mirrors consecutive spans: the first one ends where the last one did. A plan for them that is run
-/// backwards moves the start of the vector first, and takes as long as before.
+/// Mirrors consecutive spans: the first one ends where the last one did. A plan for them that is
+/// run backwards moves the start of the vector first, and takes as long as before.
 pub(crate) fn cut_from_the_end(spans: &mut [Span]) {
     let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
         return;

@@ -289,8 +289,8 @@ pub(crate) fn assert_delivers(schedule: &Schedule, request: &Request, team: &mut
     assert_eq!(outcome.model_time, time.makespan(), "{name}");
 }
 
-/// Found by its name, an algorithm for unidirectional ports is planned for a bidirectional one, too,
-/// and takes at most as long there. In comparisons of all it is left out.
+/// Found by its name, an algorithm for unidirectional ports is planned for a bidirectional one,
+/// too, and takes at most as long there. In comparisons of all it is left out.
 #[test]
 fn algorithms_for_one_way_are_planned_for_two_by_name() {
     let mut planned = 0;

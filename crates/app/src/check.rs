@@ -34,8 +34,8 @@ what is planned: with --schedule they are refused. Exit code 1 means that someth
     pub(crate) struct CheckArgs {
         common: Common = Group,
 
-        /// Check the certificate that `oneport steady` has written to this file instead, by sums and
-        /// comparisons alone; nothing else is asked then
+        /// Check the certificate that `oneport steady` has written to this file instead, by sums
+        /// and comparisons alone; nothing else is asked then
         certificate: Option<Source> = File { conflicts: &["like", "output"] },
 
         /// Demand that the files do the task of this one: its collective, root, ranks, ports and

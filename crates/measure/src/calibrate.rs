@@ -38,8 +38,8 @@
 //! - The median error of the model exceeds 25%, unless it is taken by force.
 //! - Samples of one size differ by more than 300% in the median, unless they are taken by force.
 //!
-//! A first look at messages, as quick as a quick calibration, tells noise and misfit before all else
-//! is measured; where it does, a second look decides.
+//! A first look at messages, as quick as a quick calibration, tells noise and misfit before all
+//! else is measured; where it does, a second look decides.
 
 mod fits;
 mod pairs;

@@ -197,8 +197,8 @@ struct ReadMatching {
 
 impl Solution {
     /// Reads the file of a certificate and checks all of it, with sums and comparisons of exact
-    /// numbers alone: that routes and matchings reach the throughput, and that no schedule is faster
-    /// than the bound. Nothing is solved.
+    /// numbers alone: that routes and matchings reach the throughput, and that no schedule is
+    /// faster than the bound. Nothing is solved.
     ///
     /// # Errors
     /// [`ErrorKind::Wrong`](oneport::ErrorKind::Wrong) with what does not hold, and where the file

@@ -128,8 +128,8 @@ impl Solution {
         Ok(())
     }
 
-    /// Checks that the matchings take the whole time at most, use no port twice, and last as long as
-    /// the routes need their links and processors.
+    /// Checks that the matchings take the whole time at most, use no port twice, and last as long
+    /// as the routes need their links and processors.
     fn verify_slots(&self, graph: &PortGraph) -> Result<()> {
         let mut missing = graph.loads(self.routes.iter().map(|(r, rate)| (r, rate.clone())));
         for slot in &self.slots {

@@ -118,8 +118,8 @@ fn proves(file: &Value) -> bool {
     holds && value >= Fraction::ONE
 }
 
-/// Asserts that the check refuses the file with any one of its numbers changed, its routes cut short
-/// or its matchings doubled.
+/// Asserts that the check refuses the file with any one of its numbers changed, its routes cut
+/// short or its matchings doubled.
 fn assert_no_change_passes(file: &Value, what: &str) {
     let changes: [fn(&mut Value); 10] = [
         |file| file["throughput"] = "1/1000".into(),
