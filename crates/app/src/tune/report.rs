@@ -77,8 +77,6 @@ pub(super) fn print(
     writeln!(out)?;
     let ns = |t: u64| show_ns(t as f64);
     let best_of = |bytes| tuning.winners().find(move |best| best.bytes == bytes);
-    let over_best =
-        |time: u64, best: &Trial| number(time as f64 / best.wall.median.max(1) as f64, 3);
     let is_algorithm = |row: &Trial| !row.is_of_library();
     let x_model = |row: &Trial| row.wall.median as f64 / row.model_time;
     let words = |row: &Trial| {
@@ -87,8 +85,7 @@ pub(super) fn print(
             (None, _) => verdict(job, row, tuning),
             (Some(own), _) if own.error.is_some() => "WRONG".into(),
             (_, Some(best)) => {
-                let ratio = over_best(row.wall.median, best);
-                format!("x {ratio} of the best algorithm")
+                format!("x {} of the best algorithm", row.over(best))
             }
             (_, None) => String::new(),
         }
@@ -126,21 +123,6 @@ pub(super) fn print(
     output::table(out, &columns, rows)?;
     output::skipped(out, &job.skipped)?;
     writeln!(out, "\nthe best of each size")?;
-    let next = |row: &Trial| {
-        let others = tuning.rows.iter().filter(|other| {
-            other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm
-        });
-        let next = others.min_by_key(|other| other.wall.median)?;
-        Some(format!(
-            "{} x {}",
-            next.algorithm,
-            over_best(next.wall.median, row)
-        ))
-    };
-    let of_library = |row: &Trial| {
-        let own = &tuning.library_at(row.bytes)?.trial;
-        Some(over_best(own.wall.median, row))
-    };
     let columns = Columns::<Trial>::default()
         .add(">size", |row| show_bytes(row.bytes))
         .add("algorithm", |row| row.algorithm.clone())
@@ -149,9 +131,9 @@ pub(super) fn print(
         .add(">interval", |row| {
             format!("{} - {}", ns(row.wall.low), ns(row.wall.high))
         })
-        .add("next", |row| or_dash(next(row)))
+        .add("next", |row| or_dash(tuning.next(row)))
         .add_if(!tuning.library.is_empty(), ">library / best", |row| {
-            or_dash(of_library(row))
+            or_dash(tuning.library_over(row))
         })
         .add("", |row| verdict(job, row, tuning));
     output::table(out, &columns, tuning.winners())
@@ -169,20 +151,8 @@ fn verdict(job: &TuneJob, row: &Trial, tuning: &TuningResult) -> String {
         (false, true) => "",
         (false, false) => "not settled",
     };
-    let is_disturbed =
-        |other: &&Trial| (other.bytes, &other.algorithm) == (row.bytes, &row.algorithm);
-    let mut disturbed = tuning
-        .disturbed()
-        .filter(|other| other.bytes == row.bytes)
-        .peekable();
-    let any = disturbed.peek().is_some();
-    let disturbed = match disturbed.any(|other| is_disturbed(&other) && row.best_segment) {
-        true => "disturbed",
-        false if row.best && any => "others disturbed",
-        false => "",
-    };
     let library = if is_slower { "library faster" } else { "" };
-    let words = [state, library, disturbed]
+    let words = [state, library, tuning.disturbance(row)]
         .into_iter()
         .filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(", ")

@@ -1,7 +1,7 @@
 //! A self-contained HTML page of a sweep: interactive log-log plots and tables of all numbers.
 
 use oneport_pictures::shell::{Heading, chart};
-use oneport_pictures::svg::{bytes as size, number};
+use oneport_pictures::svg::bytes as size;
 use oneport_pictures::{Columns, Unit};
 use serde_json::json;
 
@@ -33,42 +33,18 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
     };
     let settled = |row: &Trial| if row.settled { "yes" } else { "no" };
     let tuning = TuningResult::of_rows(rows);
-    let disturbed: Vec<&Trial> = tuning.disturbed().collect();
-    let next = |row: &Trial| {
-        let others = tuning.rows.iter().filter(|other| {
-            other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm
-        });
-        let next = others.min_by_key(|other| other.wall.median);
-        next.map_or("-".into(), |next| {
-            format!("{} x {}", next.algorithm, over(next, row))
-        })
-    };
-    let library = |row: &Trial| {
-        let own = tuning.library_at(row.bytes);
-        own.map_or("-".into(), |own| over(&own.trial, row))
-    };
-    let doubt = |row: &Trial| {
-        let mut here = disturbed.iter().filter(|other| other.bytes == row.bytes);
-        match here.clone().any(|other| other.algorithm == row.algorithm) {
-            true => "disturbed",
-            false if here.next().is_some() => "others disturbed",
-            false => "",
-        }
-    };
+    let is_disturbed = tuning.disturbed().next().is_some();
+    let dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
     let best = named()
         .add(">median", |row| ns(row.wall.median))
-        .add("next", next)
-        .add_if(!tuning.library.is_empty(), ">library / best", library)
+        .add("next", |row| dash(tuning.next(row)))
+        .add_if(!tuning.library.is_empty(), ">library / best", |row| {
+            dash(tuning.library_over(row))
+        })
         .add(">model", |row| time(row.model_time))
         .add(">settled", settled)
-        .add_if(!disturbed.is_empty(), "", doubt)
+        .add_if(is_disturbed, "", |row| tuning.disturbance(row))
         .html("best", "The best of each size", tuning.winners(), |_| false);
-    let is_disturbed = |row: &Trial| {
-        let is_it =
-            |other: &&&Trial| (other.bytes, &other.algorithm) == (row.bytes, &row.algorithm);
-        let it = disturbed.iter().find(is_it).filter(|_| row.best_segment);
-        it.map_or("", |_| "disturbed")
-    };
     let has_p99 = rows.iter().any(|row| row.wall.shown_p99().is_some());
     let all = named()
         .add(">segments", |row| row.segments)
@@ -83,7 +59,10 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
         .add(">repetitions", |row| row.wall.repetitions)
         .add(">model", |row| time(row.model_time))
         .add(">settled", settled)
-        .add_if(!disturbed.is_empty(), "", is_disturbed)
+        .add_if(is_disturbed, "", |row| match tuning.disturbance(row) {
+            "disturbed" => "disturbed",
+            _ => "",
+        })
         .html("all", "All rows", rows, |row| row.best);
     let body = format!(
         r#"<div class="charts">
@@ -96,11 +75,6 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
         rows.len()
     );
     heading.page(&body, &json!({ "rows": rows }), SCRIPT)
-}
-
-/// The median of a row over that of the best.
-fn over(row: &Trial, best: &Trial) -> String {
-    number(row.wall.median as f64 / best.wall.median.max(1) as f64, 3)
 }
 
 fn ns(time_ns: u64) -> String {

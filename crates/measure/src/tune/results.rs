@@ -10,6 +10,7 @@ use super::Summary;
 use super::summary::MIN_FOR_CONFIDENCE;
 use crate::interleave::MeasuredRun;
 use oneport::run::Processes;
+use oneport_pictures::svg::number;
 
 /// One measured combination of vector size, algorithm and segment size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -118,6 +119,12 @@ impl LibraryRow {
 }
 
 impl Trial {
+    /// Its median over that of another row, to three digits.
+    pub fn over(&self, other: &Trial) -> String {
+        let ratio = self.wall.median as f64 / other.wall.median.max(1) as f64;
+        number(ratio, 3)
+    }
+
     /// Whether it is a row of a library's own function: these have no model time.
     pub fn is_of_library(&self) -> bool {
         self.model_time.is_nan()
@@ -213,6 +220,37 @@ impl TuningResult {
                 fast_is_odd(row, other) == Some(false) || fast_is_odd(other, row) == Some(true)
             })
         })
+    }
+
+    /// Whether something may have [disturbed](Self::disturbed) a row, or others that it is compared
+    /// with, in words.
+    pub fn disturbance(&self, row: &Trial) -> &'static str {
+        let mut here = self.disturbed().filter(|other| other.bytes == row.bytes);
+        let mut any = false;
+        let itself = here.any(|other| {
+            any = true;
+            other.algorithm == row.algorithm
+        });
+        match itself && row.best_segment {
+            true => "disturbed",
+            false if row.best && any => "others disturbed",
+            false => "",
+        }
+    }
+
+    /// The fastest of the other algorithms at the size of a row, and how many times longer it takes:
+    /// `chain x 1.2`.
+    pub fn next(&self, row: &Trial) -> Option<String> {
+        let others = self.rows.iter().filter(|other| {
+            other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm
+        });
+        let next = others.min_by_key(|other| other.wall.median)?;
+        Some(format!("{} x {}", next.algorithm, next.over(row)))
+    }
+
+    /// How many times longer than a row the library's own function takes.
+    pub fn library_over(&self, row: &Trial) -> Option<String> {
+        Some(self.library_at(row.bytes)?.trial.over(row))
     }
 
     /// The rows, and those of the library's own function after the rows of each size.
