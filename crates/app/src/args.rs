@@ -112,13 +112,15 @@ impl Common {
         Ok(ranks.map(|ranks| usize::try_from(ranks).unwrap_or(usize::MAX)))
     }
 
-    /// The files that options name as input.
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Source> {
+    /// The files that options name as input, those of folders one by one.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = Source> {
         let machine = [&self.machine.profile, &self.machine.costs];
         let others = [&self.rules, &self.blocks.sizes_file];
         let files = machine.into_iter().chain(others).flatten();
-        let schedules = self.schedule.iter().map(|own| &own.source);
-        files.chain(schedules).chain(self.delays.file())
+        // Whoever needs a folder that cannot be read reports the error.
+        let schedules = self.files().unwrap_or_default().into_iter();
+        let files = files.chain(self.delays.file()).cloned();
+        files.chain(schedules.map(|own| own.source))
     }
 
     /// These options with an element type: without one elements are bytes, or what the operator

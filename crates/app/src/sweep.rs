@@ -211,12 +211,8 @@ impl SweepArgs {
                 let family = p.filter(|_| name.contains("{p}"));
                 let of_ranks = family.map(|p| Source::named(name.replace("{p}", &p.to_string())));
                 // Whoever needs it reports the error.
-                of_ranks
-                    .as_ref()
-                    .unwrap_or(source)
-                    .read()
-                    .ok()
-                    .hash(&mut digest);
+                let content = of_ranks.as_ref().unwrap_or(&source).read();
+                content.ok().hash(&mut digest);
             }
         }
         format!("{:016x}", digest.finish())

@@ -271,32 +271,36 @@ fn a_barrier_from_standard_input_stands_beside_algorithms() {
 #[test]
 fn a_sweep_of_a_file_that_changed_begins_anew() {
     let folder = folder("changed");
-    let plan = |algorithm: &str| {
-        let plan = format!("plan broadcast -p 4 --bytes 4 -a {algorithm} -o mine.json");
-        oneport(&plan).current_dir(&folder).assert().success();
-    };
-    let compare = "compare --schedule mine.json --bytes 4,8 -a chain -o s.csv --alpha 1 --beta 0";
-    let times = |note: &str| -> Vec<String> {
-        let run = oneport(compare).current_dir(&folder).assert().success();
-        let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
-        assert!(said.contains(note), "{said}");
-        let csv = fs::read_to_string(folder.join("s.csv")).unwrap();
-        let own = csv
-            .lines()
-            .filter(|line| line.contains(" (mine.json),true,"));
-        own.map(|line| line.split(',').nth(6).unwrap().to_string())
-            .collect()
-    };
-    plan("binomial");
-    assert_eq!(times("written to s.csv"), ["2", "2"]);
-    // No rank count is given: the points are found again, and replace those of the file.
-    assert_eq!(times("4 rows are known"), ["2", "2"]);
-    plan("linear");
-    assert_eq!(times("s.csv is written anew"), ["3", "3"]);
-    fs::write(folder.join("mine.json"), "{}").unwrap();
-    let failed = oneport(compare).current_dir(&folder).assert().code(2);
-    let said = String::from_utf8(failed.get_output().stderr.clone()).unwrap();
-    assert_eq!(said.matches("mine.json").count(), 1, "{said}");
+    fs::create_dir(folder.join("answers")).unwrap();
+    for (named, file) in [("mine.json", "mine.json"), ("answers", "answers/mine.json")] {
+        let plan = |algorithm: &str| {
+            let plan = format!("plan broadcast -p 4 --bytes 4 -a {algorithm} -o {file}");
+            oneport(&plan).current_dir(&folder).assert().success();
+        };
+        let csv = format!("{named}.csv");
+        let costs = "--alpha 1 --beta 0";
+        let compare = format!("compare --schedule {named} --bytes 4,8 -a chain -o {csv} {costs}");
+        let times = |note: &str| -> Vec<String> {
+            let run = oneport(&compare).current_dir(&folder).assert().success();
+            let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+            assert!(said.contains(note), "{said}");
+            let rows = fs::read_to_string(folder.join(&csv)).unwrap();
+            let is_own = |line: &&str| line.contains(&format!(" ({file}),true,"));
+            let own = rows.lines().filter(is_own);
+            own.map(|line| line.split(',').nth(6).unwrap().to_string())
+                .collect()
+        };
+        plan("binomial");
+        assert_eq!(times(&format!("written to {csv}")), ["2", "2"]);
+        // No rank count is given: the points are found again, and replace those of the file.
+        assert_eq!(times("4 rows are known"), ["2", "2"]);
+        plan("linear");
+        assert_eq!(times(&format!("{csv} is written anew")), ["3", "3"]);
+        fs::write(folder.join(file), "{}").unwrap();
+        let failed = oneport(&compare).current_dir(&folder).assert().code(2);
+        let said = String::from_utf8(failed.get_output().stderr.clone()).unwrap();
+        assert_eq!(said.matches(file).count(), 1, "{said}");
+    }
 }
 
 #[test]
