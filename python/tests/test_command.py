@@ -231,6 +231,8 @@ def test_no_process_ends(process):
     # What ends the command raises here, help included.
     with pytest.raises(oneport.UsageError):
         oneport.command("plan", "--frobnicate")
-    with pytest.raises(oneport.Error, match="Usage"):
+    with pytest.raises(oneport.UsageError, match="'--help' is no command: the commands are list, plan"):
         oneport.command("--help")
+    with pytest.raises(oneport.UsageError, match="'comapre' is no command; did you mean 'compare'?"):
+        oneport.command("comapre")
     assert os.getpid()

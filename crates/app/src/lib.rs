@@ -60,6 +60,7 @@ pub use output::{VERSION, quoted};
 pub use site::{Engine, Site, end_all};
 pub use stored::StoredSchedule;
 pub use tune::is_library;
+use units::did_you_mean;
 pub use units::edits;
 
 /// What is asked of a command: its options.
@@ -234,7 +235,14 @@ fn named(words: &[impl AsRef<str>], options: &Values) -> Result<(&'static Entry,
         words.starts_with(&name)
     };
     let Some(entry) = ALL.iter().rfind(is_named) else {
-        bail!("'{}' is no command", words.join(" "));
+        let names = ALL.iter().map(|entry| entry.name);
+        let names: Vec<&str> = names.filter(|name| !name.contains(' ')).collect();
+        let word = words.first().copied().unwrap_or_default();
+        bail!(
+            "'{word}' is no command{}: the commands are {}",
+            did_you_mean(word, names.iter().copied()),
+            names.join(", ")
+        );
     };
     let mut values = options.clone();
     let placed = &words[entry.name.split(' ').count()..];

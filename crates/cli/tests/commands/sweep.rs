@@ -272,19 +272,21 @@ fn a_barrier_from_standard_input_stands_beside_algorithms() {
 fn a_sweep_of_a_file_that_changed_begins_anew() {
     let folder = folder("changed");
     fs::create_dir(folder.join("answers")).unwrap();
-    for (named, file) in [("mine.json", "mine.json"), ("answers", "answers/mine.json")] {
+    for (named, file, csv) in [
+        ("mine.json", "mine.json", "s.csv"),
+        ("answers", "answers/mine.json", "t.csv"),
+    ] {
         let plan = |algorithm: &str| {
             let plan = format!("plan broadcast -p 4 --bytes 4 -a {algorithm} -o {file}");
             oneport(&plan).current_dir(&folder).assert().success();
         };
-        let csv = format!("{named}.csv");
         let costs = "--alpha 1 --beta 0";
         let compare = format!("compare --schedule {named} --bytes 4,8 -a chain -o {csv} {costs}");
         let times = |note: &str| -> Vec<String> {
             let run = oneport(&compare).current_dir(&folder).assert().success();
             let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
             assert!(said.contains(note), "{said}");
-            let rows = fs::read_to_string(folder.join(&csv)).unwrap();
+            let rows = fs::read_to_string(folder.join(csv)).unwrap();
             let is_own = |line: &&str| line.contains(&format!(" ({file}),true,"));
             let own = rows.lines().filter(is_own);
             own.map(|line| line.split(',').nth(6).unwrap().to_string())
