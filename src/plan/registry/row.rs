@@ -247,6 +247,16 @@ impl Row {
         if let Some(max) = self.max_ranks_with_links {
             all.push(format!("at most {max} ranks where links differ"));
         }
+        /// An algorithm whose ranks do not always agree has some that differ among so few.
+        const MANY: usize = 64;
+        for (k, on) in [(1, ""), (2, " on several ports")] {
+            let differs = |p: &usize| !(self.ranks_agree)(*p, k);
+            if let Some(p) = (1..=MANY).find(differs) {
+                let agree = p - 1;
+                all.push(format!("same bits on all ranks to {agree} ranks{on}"));
+                break;
+            }
+        }
         all.join("; ")
     }
 

@@ -142,6 +142,18 @@ fn same_bits_are_asked_for() {
         "{message}"
     );
 
+    for (name, restriction) in [
+        ("swing-doubling", "same bits on all ranks to 7 ranks"),
+        (
+            "recursive-multiplying",
+            "same bits on all ranks to 2 ranks on several ports",
+        ),
+    ] {
+        let listed = text(&format!("list {name}"));
+        assert!(listed.contains(restriction), "{listed}");
+    }
+    assert!(!text("list rabenseifner").contains("same bits"));
+
     // A schedule of one's own is refused, and wrong.
     let folder = std::env::temp_dir().join(format!("oneport-same-bits-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
