@@ -206,9 +206,13 @@ impl<'a> site::Job for CompareJob<'a> {
 }
 
 impl CompareJob<'_> {
-    /// Proves the reductions that are quickly proved, to say which number comes out of them.
+    /// Proves the reductions that are quickly proved, to say which number comes out of them: in
+    /// JSON, and in the table of a type of floats.
     fn find_bits(&mut self) {
-        let vector = &self.args.common.vector;
+        let Common { vector, json, .. } = &self.args.common;
+        if !json && vector.dtype.is_none() {
+            return;
+        }
         if !self.task.request.get_collective().reduces() || !ShownBits::matter(vector) {
             return;
         }
