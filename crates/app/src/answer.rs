@@ -95,28 +95,14 @@ impl Answer {
 /// A text in the making.
 #[derive(Debug)]
 pub(crate) struct Lines<'a> {
-    bytes: Vec<u8>,
+    text: String,
     /// Who reads it.
     pub(crate) caller: &'a Caller,
 }
 
-impl Lines<'_> {
-    pub(crate) fn new(caller: &Caller) -> Lines<'_> {
-        let bytes = Vec::new();
-        Lines { bytes, caller }
-    }
-
-    pub(crate) fn text(self) -> Result<String> {
-        Ok(String::from_utf8(self.bytes)?)
-    }
-}
-
-impl Write for Lines<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bytes.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
+impl fmt::Write for Lines<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.text.push_str(text);
         Ok(())
     }
 }
@@ -128,21 +114,23 @@ pub(crate) fn answer(
     value: &impl Serialize,
     text: impl FnOnce(&mut Lines) -> Result<()>,
 ) -> Result<Answer> {
-    let mut answer = Answer::default();
-    if as_json {
-        answer.output = json(value)?;
-    }
+    let mut lines = Lines {
+        text: String::new(),
+        caller,
+    };
     if !as_json || caller.is_program() {
-        let mut lines = Lines::new(caller);
         text(&mut lines)?;
-        let to = if as_json {
-            &mut answer.text
-        } else {
-            &mut answer.output
-        };
-        *to = lines.text()?;
     }
-    Ok(answer)
+    let text = lines.text;
+    if !as_json {
+        return Ok(text.into());
+    }
+    let output = json(value)?;
+    Ok(Answer {
+        output,
+        text,
+        ..Answer::default()
+    })
 }
 
 /// The error of a command that has found something wrong: its exit code is 1.

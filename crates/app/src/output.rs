@@ -4,7 +4,7 @@ pub(crate) mod escape;
 mod table;
 
 use std::borrow::Cow;
-use std::io::Write;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};

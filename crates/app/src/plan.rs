@@ -1,7 +1,5 @@
 //! `oneport plan`: plans a schedule and prints it.
 
-use std::fmt::Write as _;
-
 use oneport::{Order, Span, Step};
 use oneport_formats::dot;
 

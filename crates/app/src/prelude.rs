@@ -27,7 +27,7 @@ pub(crate) use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
 pub(crate) use oneport_pictures::{Caption, Columns, SweepRow};
 pub(crate) use serde::Serialize;
 pub(crate) use std::collections::{BTreeMap, BTreeSet};
-pub(crate) use std::io::Write;
+pub(crate) use std::fmt::Write;
 pub(crate) use std::path::{Path, PathBuf};
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{AtomicBool, Ordering};

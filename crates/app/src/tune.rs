@@ -75,7 +75,7 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
 
         /// Take only algorithms that give all ranks of an allreduce the same bits of a sum of
         /// floats
-        same_bits: bool = Switch,
+        same_bits: bool = Switch { only_in_long_help: true },
 
         /// Run flat out, or at the pace of the cost model
         clock: Clock = ClockName { default: Some("native"), heading: Some("Measurement") },

@@ -1,7 +1,7 @@
 //! Tables and summaries, which fit the terminal.
 
 use std::borrow::Borrow;
-use std::io::Write;
+use std::fmt::Write;
 
 use anstyle::{AnsiColor, Color, Style};
 use anyhow::Result;

@@ -1,7 +1,5 @@
 //! `oneport synthesize --table`: the optimum of all collectives beside the best algorithm.
 
-use std::fmt::Write as _;
-
 use oneport_pictures::shell::Heading;
 use oneport_synthesis::{Answer, Problem};
 

@@ -16,6 +16,8 @@ fn every_example_in_the_help_works() {
     for file in ["task.json", "answers/first.json"] {
         std::fs::write(folder.join(file), PAIR).unwrap();
     }
+    let proof = "steady --generate fig3 --certificate proof.json";
+    oneport(proof).current_dir(&folder).assert().success();
     let mut commands = vec![String::new()];
     let main = text("--help");
     let listed = main

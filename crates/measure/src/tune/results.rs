@@ -238,8 +238,8 @@ impl TuningResult {
         }
     }
 
-    /// The fastest of the other algorithms at the size of a row, and how many times longer it takes:
-    /// `chain x 1.2`.
+    /// The fastest of the other algorithms at the size of a row, and how many times longer it
+    /// takes: `chain x 1.2`.
     pub fn next(&self, row: &Trial) -> Option<String> {
         let others = self.rows.iter().filter(|other| {
             other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm
