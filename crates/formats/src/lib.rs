@@ -13,6 +13,7 @@
 //! | [`simgrid`] | yes | | SimGrid: contention in networks |
 //! | [`dot`] | yes | | Graphviz |
 //! | [`selection`] | yes | | Open MPI, MPICH, Intel MPI: which algorithm for which sizes |
+//! | [`tree`] | | yes | trees of gathers and scatters, such as a paper's figures |
 //!
 //! [`schema()`](schema::schema) describes the files that oneport itself reads and writes.
 //!
@@ -35,6 +36,7 @@ pub mod msccl;
 pub mod schema;
 pub mod selection;
 pub mod simgrid;
+pub mod tree;
 
 use std::collections::HashMap;
 
@@ -52,12 +54,16 @@ pub struct Written {
     pub notes: Vec<String>,
 }
 
-/// Reads a schedule of another tool, recognised by its first characters: [`goal`] or [`msccl`], to
-/// which `options` apply. `None` for other texts, such as JSON. The reader's errors are returned.
+/// Reads a schedule of another form, recognised by its first characters: [`goal`] or [`msccl`], to
+/// which `options` apply, or a [`tree`]. `None` for other texts, such as schedules in JSON. The
+/// reader's errors are returned.
 pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>> {
     let start = text.trim_start();
     if start.starts_with('<') {
         return msccl::read(text, options).map(Some);
+    }
+    if tree::is_tree(text) {
+        return tree::read(text).map(Some);
     }
     let mut goal = ["num_ranks", "//", "/*"].into_iter();
     if goal.any(|s| start.starts_with(s)) {

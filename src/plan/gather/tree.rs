@@ -62,6 +62,43 @@ impl GatherTree {
         }
     }
 
+    /// The tree of these children, by rank, in the order in which it receives from them. Its root
+    /// is the rank that is nobody's child. Each rank copies its own block after all children.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed) if that is no tree of all ranks.
+    pub fn of_children(children: &[Vec<usize>]) -> Result<GatherTree> {
+        let p = children.len();
+        let mut is_child = vec![false; p];
+        for &child in children.iter().flatten() {
+            if child >= p || is_child[child] {
+                return Err(Error::malformed(format!(
+                    "tree: {child} is not one of {p} ranks, or a child twice"
+                )));
+            }
+            is_child[child] = true;
+        }
+        let root = is_child.iter().position(|is_child| !is_child);
+        let mut tree = GatherTree::unconnected(p, root.unwrap_or(0));
+        let mut reached = Vec::from_iter(root);
+        let mut next = 0;
+        while let Some(&rank) = reached.get(next) {
+            for &child in &children[rank] {
+                tree.add_child(rank, child, 0);
+                reached.push(child);
+            }
+            tree.copy_now(rank);
+            next += 1;
+        }
+        if reached.len() == p && p > 0 {
+            return Ok(tree);
+        }
+        Err(Error::malformed(format!(
+            "tree: {} of {p} ranks hang together",
+            reached.len()
+        )))
+    }
+
     /// The tree in which the root of every range of ranks receives what `received` says for the
     /// range and, if it is given, its root.
     pub(super) fn of_ranges(

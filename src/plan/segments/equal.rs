@@ -98,7 +98,7 @@ impl Variant {
     }
 
     /// The best segments where both directions of a port may be used at once, starting from those
-    /// that are best for one direction at a time.
+    /// that are best for one direction at a time. An eighth of a search, since these are good.
     fn improved(&self, mut first: Best, max_transfers: usize) -> Result<Best> {
         let elements = self.request.elements();
         first.time = self.with_segments(first.segments.clone()).time()?;
@@ -107,6 +107,7 @@ impl Variant {
             return Ok(first);
         }
         let mut trial = TriedSegments::new(self, max_transfers);
+        trial.max_simulated /= 8;
         trial.search()?;
         let found = trial.best(Method::Search)?;
         let found = trial.improve(found)?;

@@ -8,6 +8,7 @@ mod msccl_races;
 mod schema;
 mod selection;
 mod simgrid;
+mod tree;
 
 use oneport::plan::{Segments, registry};
 use oneport::schedule::Schedule;
