@@ -592,7 +592,7 @@ class TuneMore(TypedDict, total=False):
     cores: int | str | Sequence[int | str] | None
     """Cores to pin the ranks to, in turn, such as 0,2,4 or 0-3 [default: all]"""
     csv: Path | None
-    """Write all rows as CSV, and continue the interrupted sweep that it holds"""
+    """Write all rows as CSV, and continue the sweep that it holds"""
     dtype: Any | None
     """Type of the elements [default: u8, or the first that --op combines]"""
     engine: Literal["threads", "mpi"] | None

@@ -21,6 +21,7 @@ Examples:
   oneport check --schedule mine.json --ports uni
   oneport check --schedule mine.json r.json      several files: a table; a folder: its .json files
   oneport check --schedule answers --like task.json -o grades.csv       an exercise
+  oneport steady --generate fig3 --certificate proof.json
   oneport check --certificate proof.json         that no series of operations is faster
 
 Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \

@@ -148,6 +148,7 @@ impl Common {
             root,
             root_choice: "file",
             vector_bytes: size_of(&schedule),
+            block_bytes: unequal_blocks(&schedule),
             shared_ports: schedule.shared_ports().len(),
             nodes: nodes.len(),
             ..ScheduleInfo::of(collective.kind(), schedule.ranks(), ports, unit)
@@ -343,6 +344,17 @@ fn size_of(schedule: &Schedule) -> Option<u64> {
     let request = Request::like(schedule).ok()?;
     let has_data = request.get_collective().has_data();
     has_data.then(|| request.elements() as u64 * request.get_element_bytes())
+}
+
+/// The sizes of the blocks in bytes, if they differ.
+fn unequal_blocks(schedule: &Schedule) -> Option<Vec<u64>> {
+    let request = Request::like(schedule).ok()?;
+    let blocks = request.get_blocks()?;
+    let differ = blocks.iter().any(|block| *block != blocks[0]);
+    let bytes = blocks
+        .iter()
+        .map(|&n| n as u64 * request.get_element_bytes());
+    differ.then(|| bytes.collect())
 }
 
 /// The schedule for a vector, or largest blocks, of `elements` elements.

@@ -108,7 +108,7 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         /// Cores to pin the ranks to, in turn, such as 0,2,4 or 0-3 [default: all]
         cores: Vec<RangeInclusive<usize>> = Core { is_list: true, heading: Some("Measurement") },
 
-        /// Write all rows as CSV, and continue the interrupted sweep that it holds
+        /// Write all rows as CSV, and continue the sweep that it holds
         csv: Option<PathBuf> = Output { heading: Some("Output") },
 
         /// Begin anew, whatever the CSV file holds

@@ -570,3 +570,18 @@ fn a_comparison_under_random_arrivals_ends_with_what_it_has() {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("draws of arrivals"), "{printed}");
 }
+
+/// A file of a gather of unequal blocks is not called one of equal blocks.
+#[test]
+fn files_name_unequal_blocks() {
+    let folder = super::options::folder("unequal-blocks");
+    let file = folder.join("gather.json");
+    let file = file.to_str().unwrap();
+    let task = "gather --sizes 10,50,200 --root 1 -a linear";
+    crate::support::run::text(&format!("plan {task} -o {file}"));
+    let own = crate::support::run::text(&format!("simulate --schedule {file}"));
+    assert!(
+        own.contains("blocks of 10 B to 200 B, 260 B in all"),
+        "{own}"
+    );
+}
