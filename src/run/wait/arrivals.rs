@@ -16,10 +16,13 @@ pub(super) struct Arrivals {
 pub(super) const NO_RANK: usize = usize::MAX;
 
 impl Arrivals {
-    /// `core_of` gives each rank's core.
-    pub(super) fn new(core_of: &[usize]) -> Self {
+    /// `core_of` gives each rank's core, which it may share.
+    pub(super) fn new(core_of: &[usize], oversubscribed: bool) -> Self {
         Arrivals {
-            barrier: Barrier::new(core_of),
+            barrier: match oversubscribed {
+                true => Barrier::new(core_of),
+                false => Barrier::collected(core_of.len()),
+            },
             departed: CachePadded::new(AtomicUsize::new(NO_RANK)),
         }
     }

@@ -24,6 +24,11 @@ pub(crate) struct Barrier {
     counters: Box<[CachePadded<Counter>]>,
     /// By rank: its core.
     core_of: Box<[usize]>,
+    /// By rank: one more than the generation of the last barrier at which it has arrived, if they
+    /// are collected.
+    marks: Box<[CachePadded<AtomicUsize>]>,
+    /// Whether a rank looks at the marks, instead of counting.
+    is_collected: bool,
     generation: CachePadded<AtomicUsize>,
 }
 
@@ -56,6 +61,16 @@ impl Barrier {
         Barrier::with_fan_in(core_of, FAN_IN)
     }
 
+    /// One for `ranks` ranks of which each has a core. A [collector](Barrier::collector) looks at the
+    /// marks of the others: it sees many lines at once, while counters are written by one rank after
+    /// the other. Two ranks meet at a counter as quickly.
+    pub(crate) fn collected(ranks: usize) -> Self {
+        Barrier {
+            is_collected: ranks > 2,
+            ..Barrier::new(&Vec::from_iter(0..ranks))
+        }
+    }
+
     /// The same, with a tree of counters of at most `fan_in` children each, at least 2.
     pub(crate) fn with_fan_in(core_of: &[usize], fan_in: usize) -> Self {
         let cores = core_of.iter().max().map_or(1, |last| last + 1);
@@ -84,12 +99,21 @@ impl Barrier {
         Barrier {
             counters: sizes.into_iter().zip(parents).map(counter).collect(),
             core_of: core_of.into(),
+            marks: core_of.iter().map(|_| CachePadded::default()).collect(),
+            is_collected: false,
             generation: CachePadded::new(AtomicUsize::new(0)),
         }
     }
 
     pub(crate) fn arrive(&self, rank: usize) -> Passage {
-        let generation = self.generation.load(Ordering::Acquire);
+        let generation = self.generation();
+        if self.is_collected {
+            self.marks[rank].store(generation.wrapping_add(1), Ordering::Release);
+            return Passage::Waits {
+                generation,
+                last_here: false,
+            };
+        }
         let core = self.core_of[rank];
         let mut next = Some(core);
         while let Some(at) = next {
@@ -107,9 +131,39 @@ impl Barrier {
             }
             next = counter.parent;
         }
+        self.open(generation);
+        Passage::Opened
+    }
+
+    /// The rank that opens the barrier of `generation` by [`Barrier::collect`], if one does.
+    ///
+    /// It goes on before all others, by the time of a message. It is another one each time, in no
+    /// order that repetitions could follow: timed runs would favour it as a root.
+    pub(crate) fn collector(&self, generation: usize) -> Option<usize> {
+        const MIXED: usize = 0x9E37_79B9;
+        let mixed = generation.wrapping_mul(MIXED) >> 8;
+        self.is_collected.then_some(mixed % self.marks.len())
+    }
+
+    /// Opens the barrier of `generation` if all ranks have arrived; for the collector, until then.
+    pub(crate) fn collect(&self, generation: usize) -> bool {
+        let all = self.missing_rank(generation).is_none();
+        if all {
+            self.open(generation);
+        }
+        all
+    }
+
+    /// The first rank that has not arrived at the barrier of `generation`.
+    pub(crate) fn missing_rank(&self, generation: usize) -> Option<usize> {
+        let mark = generation.wrapping_add(1);
+        let is_missing = |at: &CachePadded<AtomicUsize>| at.load(Ordering::Acquire) != mark;
+        self.marks.iter().position(is_missing)
+    }
+
+    fn open(&self, generation: usize) {
         self.generation
             .store(generation.wrapping_add(1), Ordering::Release);
-        Passage::Opened
     }
 
     /// The current generation: what [`Barrier::arrive`] returns to a rank that has to wait now.

@@ -21,6 +21,14 @@ pub(crate) enum Missed {
     Late(usize),
 }
 
+/// The barrier that a rank waits for.
+#[derive(Debug, Clone, Copy)]
+struct Awaited {
+    generation: usize,
+    /// This rank, if it opens the barrier.
+    opener: Option<usize>,
+}
+
 impl TeamState {
     /// As [`TeamState::leave`], for a rank program that calls barriers by itself: ranks that wait
     /// for it at a barrier learn that it will not come.
@@ -41,10 +49,10 @@ impl TeamState {
     /// failure aborts the run.
     pub(crate) fn meet(&self, rank: usize) -> Result<(), Stop> {
         let mut waiter = Waiter::new(self, rank, Duration::MAX, false);
-        let Some(generation) = self.arrive(rank) else {
+        let Some(awaited) = self.arrive(rank) else {
             return Ok(());
         };
-        while !self.arrivals.barrier.is_open(generation) {
+        while !self.is_open(awaited) {
             waiter.pause(None)?;
         }
         waiter.progressed();
@@ -54,11 +62,11 @@ impl TeamState {
     /// Waits until all ranks are here, or one of them cannot come any more.
     pub(crate) fn barrier(&self, waiter: &mut Waiter<'_>) -> Result<(), Missed> {
         let me = waiter.rank;
-        let Some(generation) = self.arrive(me) else {
+        let Some(awaited) = self.arrive(me) else {
             return Ok(());
         };
         waiter.progressed();
-        while !self.arrivals.barrier.is_open(generation) {
+        while !self.is_open(awaited) {
             let stop = waiter.pause(None).err();
             if stop == Some(Stop::Aborted) {
                 return Err(Missed::Aborted);
@@ -70,7 +78,7 @@ impl TeamState {
             if departed != NO_RANK {
                 // If the departed rank had arrived here, the barrier would be open by now, or the
                 // run aborted: see "Barrier" in the parent module.
-                if self.arrivals.barrier.is_open(generation) {
+                if self.is_open(awaited) {
                     break;
                 }
                 return Err(if self.is_aborted() {
@@ -80,7 +88,7 @@ impl TeamState {
                 });
             }
             if stop.is_some() {
-                if let Some(late) = self.missing_rank(generation) {
+                if let Some(late) = self.missing_rank(awaited.generation) {
                     return Err(Missed::Late(late));
                 }
                 // All ranks have arrived, so the barrier is about to open.
@@ -91,12 +99,15 @@ impl TeamState {
         Ok(())
     }
 
-    /// Arrives at the barrier as `rank`. Returns the generation to wait for, or `None` if the
-    /// barrier is open.
-    fn arrive(&self, rank: usize) -> Option<usize> {
-        let mark = self.arrivals.barrier.generation().wrapping_add(1);
-        let own = &self.rank_states[rank].own;
-        own.arrived.store(mark, Ordering::Relaxed);
+    /// Arrives at the barrier as `rank`. Returns what it has to wait for, or `None` if the barrier
+    /// is open.
+    fn arrive(&self, rank: usize) -> Option<Awaited> {
+        let generation = self.arrivals.barrier.generation();
+        if self.arrivals.barrier.collector(generation).is_none() {
+            let mark = generation.wrapping_add(1);
+            let arrived = &self.rank_states[rank].arrived;
+            arrived.store(mark, Ordering::Relaxed);
+        }
         match self.arrivals.barrier.arrive(rank) {
             Passage::Opened => {
                 self.wake_others(rank);
@@ -106,6 +117,10 @@ impl TeamState {
                 generation,
                 last_here,
             } => {
+                let collector = self.arrivals.barrier.collector(generation);
+                if let Some(other) = collector.filter(|&collector| collector != rank) {
+                    self.wake(other);
+                }
                 if last_here {
                     // All ranks of this core have arrived, so yielding to them is useless.
                     for _ in 0..BARRIER_SPINS {
@@ -115,16 +130,32 @@ impl TeamState {
                         std::hint::spin_loop();
                     }
                 }
-                Some(generation)
+                Some(Awaited {
+                    generation,
+                    opener: collector.filter(|&collector| collector == rank),
+                })
             }
         }
     }
 
+    /// Whether the barrier is open. The collector opens it if all have arrived.
+    fn is_open(&self, Awaited { generation, opener }: Awaited) -> bool {
+        if let Some(rank) = opener
+            && self.arrivals.barrier.collect(generation)
+        {
+            self.wake_others(rank);
+        }
+        self.arrivals.barrier.is_open(generation)
+    }
+
     /// The first rank that has not arrived at the barrier of `generation`.
     fn missing_rank(&self, generation: usize) -> Option<usize> {
+        if self.arrivals.barrier.collector(generation).is_some() {
+            return self.arrivals.barrier.missing_rank(generation);
+        }
         let mark = generation.wrapping_add(1);
         self.rank_states
             .iter()
-            .position(|rank| rank.own.arrived.load(Ordering::Relaxed) != mark)
+            .position(|rank| rank.arrived.load(Ordering::Relaxed) != mark)
     }
 }

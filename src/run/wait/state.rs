@@ -32,16 +32,10 @@ pub(super) struct RankState {
     pub(super) parker: Parker,
     /// The last run that this rank has finished.
     left: AtomicU64,
-    pub(super) own: CachePadded<OwnState>,
-}
-
-/// What a rank writes often, and others read only of one that is late: on a line of its own.
-#[derive(Debug, Default)]
-pub(super) struct OwnState {
-    /// One more than the generation of the last barrier at which it has arrived.
+    /// One more than the generation of the last barrier at which it was counted.
     pub(super) arrived: AtomicUsize,
-    /// How often it has yielded.
-    yields: AtomicU32,
+    /// How often it has yielded: no other rank reads it.
+    yields: CachePadded<AtomicU32>,
 }
 
 impl TeamState {
@@ -61,7 +55,7 @@ impl TeamState {
             contention: Contention::new(ranks.into_iter(), ids, epoch),
             oversubscribed: core_of.len() > cores,
             abort: Abort::default(),
-            arrivals: Arrivals::new(core_of),
+            arrivals: Arrivals::new(core_of, core_of.len() > cores),
             pace: Pace::new(core_of.len(), epoch),
         }
     }
@@ -76,7 +70,7 @@ impl TeamState {
     pub(super) fn try_yield(&self, rank: usize) -> bool {
         let core = self.core_of[rank];
         self.contention
-            .try_yield(core, &self.rank_states[rank].own.yields)
+            .try_yield(core, &self.rank_states[rank].yields)
     }
 
     /// Notes that `rank` is about to sleep.

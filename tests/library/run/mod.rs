@@ -83,6 +83,66 @@ fn the_last_of_any_number_of_ranks_opens_the_barrier() {
     }
 }
 
+/// Where each rank has a core, another rank opens the barrier each time, when all have arrived.
+#[test]
+fn a_collector_opens_the_barrier_of_ranks_with_cores() {
+    for ranks in [3, 4, 16] {
+        let barrier = Barrier::collected(ranks);
+        let mut collectors = Vec::new();
+        for round in 0..64 {
+            let generation = barrier.generation();
+            let collector = barrier.collector(generation).unwrap();
+            for i in 0..ranks {
+                let rank = (i * 7 + round) % ranks;
+                assert!(!barrier.collect(generation), "{i} of {ranks}");
+                assert!(barrier.missing_rank(generation).is_some());
+                assert!(matches!(barrier.arrive(rank), Passage::Waits { .. }));
+            }
+            assert!(!barrier.is_open(generation));
+            assert!(barrier.collect(generation) && barrier.is_open(generation));
+            collectors.push(collector);
+        }
+        for period in [1, 2, 4] {
+            let of_period = collectors.iter().step_by(period);
+            let most = (0..ranks).map(|rank| of_period.clone().filter(|c| **c == rank).count());
+            // A root is favoured in fewer than half of the repetitions.
+            assert!(
+                2 * most.max().unwrap() < 64 / period,
+                "{ranks}: {collectors:?}"
+            );
+        }
+    }
+    assert!(Barrier::collected(2).collector(0).is_none());
+}
+
+#[test]
+fn ranks_with_cores_meet_at_every_barrier() {
+    const RANKS: usize = 4;
+    let (barrier, rounds) = (Barrier::collected(RANKS), 300);
+    let reached = [const { std::sync::atomic::AtomicUsize::new(0) }; RANKS];
+    std::thread::scope(|scope| {
+        for rank in 0..RANKS {
+            let (barrier, reached) = (&barrier, &reached);
+            scope.spawn(move || {
+                for round in 1..=rounds {
+                    reached[rank].store(round, sync::Ordering::Relaxed);
+                    let Passage::Waits { generation, .. } = barrier.arrive(rank) else {
+                        panic!("only the collector opens it");
+                    };
+                    while !barrier.is_open(generation) {
+                        if barrier.collector(generation) == Some(rank) {
+                            barrier.collect(generation);
+                        }
+                        std::thread::yield_now();
+                    }
+                    let all = reached.iter().map(|r| r.load(sync::Ordering::Relaxed));
+                    assert!(all.min().unwrap() >= round);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn intervals_are_those_of_the_sign_test() {
     // From tables of the sign test: the largest k for a two-sided 5%.
