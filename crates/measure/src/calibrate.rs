@@ -38,8 +38,9 @@
 //! - The median error of the model exceeds 25%, unless it is taken by force.
 //! - Samples of one size differ by more than 300% in the median, unless they are taken by force.
 //!
-//! A first look at messages, as quick as a quick calibration, tells noise and misfit before all
-//! else is measured; where it does, a second look decides.
+//! Other programs that keep all cores busy are seen at once, unless processes are measured, which
+//! run already. A first look at messages, as quick as a quick calibration, tells noise and misfit
+//! before all else is measured; where it does, a second look decides.
 
 mod fits;
 mod pairs;
@@ -48,7 +49,7 @@ mod warnings;
 use fits::{Fits, meaningful_line};
 use pairs::{PairLine, levels, lines, matrices, pair_of_one_host, pairs_of};
 pub use warnings::load_warning;
-use warnings::{ensure_calm, noise, quality_warnings, setup_warnings};
+use warnings::{ensure_calm, ensure_idle_cores, noise, quality_warnings, setup_warnings};
 
 use super::fit::Measured;
 use super::probe::{Pair, Probe, ProbeEffort, Work, measure, team_of_two};
@@ -97,11 +98,16 @@ pub fn calibrate(options: &Calibration, progress: impl FnMut(usize, usize)) -> R
     if !options.pairs {
         cores.truncate(2);
     }
+    // Of processes, some run already.
+    let mut is_idle = options.quick || options.force;
     let keep = options.keep_inputs;
     let pairs: Vec<_> = pairs_of(cores.len()).collect();
     let names = |[i, j]: [usize; 2]| format!("cores {} and {}", cores[i], cores[j]);
     let on_cores = |[i, j]: [usize; 2], works: &[Work], effort, progress: Part<'_>| {
         let mut team = team_of_two(&[cores[i], cores[j]])?;
+        if !std::mem::replace(&mut is_idle, true) {
+            ensure_idle_cores()?;
+        }
         let mut probes = probes_of(works, effort, Pair::ALONE)?;
         measure(&mut team, &mut probes, effort, keep, progress)?;
         Ok((probes, team.pinned()))

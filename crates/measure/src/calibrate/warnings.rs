@@ -1,5 +1,7 @@
 //! Warnings about the conditions and the quality of a calibration.
 
+use std::time::Duration;
+
 use super::super::fit::{FAR_OFF, FitError, median};
 use super::super::probe::Probe;
 use super::fits::{Fits, fit_of_messages};
@@ -47,6 +49,32 @@ pub fn load_warning(cores: Option<usize>) -> Option<String> {
 fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
+}
+
+/// Refuses to measure where other programs keep as many cores busy as there are, which a look at the
+/// times alone may miss for minutes.
+pub(super) fn ensure_idle_cores() -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    match running_beside() {
+        Some(running) if running > cores as f64 - 0.5 => Err(Error::system(format!(
+            "calibration refused: other programs keep the {cores} cores busy ({running:.1} run, in the mean over a moment): stop them and try again"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How many tasks run, or could, besides this one, in the mean over a fifth of a second, if the
+/// system reports them.
+fn running_beside() -> Option<f64> {
+    const LOOKS: u32 = 20;
+    let mut sum = 0.0;
+    for _ in 0..LOOKS {
+        std::thread::sleep(Duration::from_millis(10));
+        let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+        let running = text.split_whitespace().nth(3)?.split('/').next()?;
+        sum += running.parse::<f64>().ok()? - 1.0;
+    }
+    Some(sum / f64::from(LOOKS))
 }
 
 pub(super) fn noise(probes: &[Probe]) -> f64 {

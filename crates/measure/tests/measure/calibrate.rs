@@ -279,6 +279,32 @@ fn a_busy_machine_is_refused_at_the_first_look() {
     }
 }
 
+/// Programs that keep all cores busy are seen before anything is measured.
+#[test]
+fn a_machine_without_idle_cores_is_refused_at_once() {
+    let reported = std::fs::read_to_string("/proc/loadavg").is_ok();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let threads = 2 * std::thread::available_parallelism().unwrap().get();
+    let error = std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let error = reported.then(|| calibrate(&Calibration::default(), |_, _| ()).err());
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        error
+    });
+    if let Some(error) = error {
+        let error = error.expect("it is refused");
+        let expected = "calibration refused: other programs keep the";
+        assert!(error.to_string().starts_with(expected), "{error}");
+        assert_eq!(error.exit_code(), 1);
+    }
+}
+
 fn late(alpha: f64, beta: f64, latency: f64) -> Line {
     Line {
         alpha,
