@@ -32,16 +32,16 @@ thread | address) kind=$1 quick=no ;;
     ;;
 esac
 
+# In a folder of its own: build scripts of others run again wherever this variable changes.
 export RUSTC_BOOTSTRAP=1
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/sanitize-$kind"
 echo "== no pointer is made of a number"
-# The lints are unstable, so they are enabled here, for the library only, and without the sanitizer:
-# then nothing but the library is checked again.
+# The lints are unstable, so they are enabled here, for the library only, and without the sanitizer.
 CARGO_INCREMENTAL=0 cargo rustc -p oneport --lib --profile check -- \
     -Zcrate-attr='feature(strict_provenance_lints)' \
     -Dfuzzy_provenance_casts -Dlossy_provenance_casts
 
 export RUSTFLAGS="-Zsanitizer=$kind -Cunsafe-allow-abi-mismatch=sanitizer"
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/sanitize-$kind"
 # This build is rarely repeated, so incremental compilation does not pay. Reports need line tables
 # only.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
