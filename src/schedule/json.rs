@@ -97,6 +97,13 @@ impl Schedule {
     /// number of programs, or [`Schedule::new`], [`Schedule::with_shared_ports`] or
     /// [`Schedule::with_name`] refuses the parts.
     pub fn from_json(text: &str) -> Result<Schedule> {
+        // A list would be read as the fields in their order.
+        if text.trim_start().starts_with('[') {
+            return Err(Error::malformed(
+                "not a schedule: this is a list, not an object with ranks, ports, collective, \
+                 layout and programs",
+            ));
+        }
         let input: Input =
             serde_json::from_str(text).map_err(|e| Error::json("not a schedule", &e))?;
         if input.ranks != input.programs.len() {
