@@ -100,8 +100,8 @@ impl Schedule {
         // A list would be read as the fields in their order.
         if text.trim_start().starts_with('[') {
             return Err(Error::malformed(
-                "not a schedule: this is a list, not an object with ranks, ports, collective, \
-                 layout and programs",
+                "not a schedule: a list, expected an object with ranks, ports, collective, layout \
+                 and programs",
             ));
         }
         let input: Input =

@@ -109,7 +109,7 @@ fn a_list_is_no_schedule() {
     for list in ["[[1, 2], [3]]", "\n [3, \"bi\"]"] {
         let error = Schedule::from_json(list).unwrap_err().to_string();
         assert!(
-            error.contains("this is a list, not an object with ranks"),
+            error.contains("a list, expected an object with ranks"),
             "{error}"
         );
     }
