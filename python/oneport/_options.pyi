@@ -19,8 +19,8 @@ class PlanMore(TypedDict, total=False):
     """Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]"""
     block: int | str | Sequence[int | str] | None
     """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
-    dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
+    dist: str | Sequence[str] | None
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for a sweep of compare or simulate"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -89,8 +89,8 @@ class LoadOptions(TypedDict, total=False):
     """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     costs: Costs | None
     """Costs of each pair of ranks, from a JSON file `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile with pairs (`calibrate --pairs`) or with levels"""
-    dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
+    dist: str | Sequence[str] | None
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for a sweep of compare or simulate"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -171,8 +171,8 @@ class CheckOptions(TypedDict, total=False):
     """Check the certificate that `oneport steady` has written to this file instead, by sums and comparisons alone; nothing else is asked then"""
     costs: Costs | None
     """Costs of each pair of ranks, from a JSON file `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile with pairs (`calibrate --pairs`) or with levels"""
-    dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
+    dist: str | Sequence[str] | None
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for a sweep of compare or simulate"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -249,8 +249,8 @@ class SimulateMore(TypedDict, total=False):
     """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     critical_path: bool | None
     """Show one longest chain of transfers and computations, with the latency between them and the arrival of its first rank: the model time is their sum"""
-    dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
+    dist: str | Sequence[str] | None
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for a sweep of compare or simulate"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -337,8 +337,8 @@ class CompareOfSchedule(TypedDict, total=False):
     """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     deadline: float | str | None
     """How long a rank waits for a partner before the measurement ends in an error"""
-    dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
+    dist: str | Sequence[str] | None
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for a sweep of compare or simulate"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -427,8 +427,8 @@ class CompareMore(TypedDict, total=False):
     """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     deadline: float | str | None
     """How long a rank waits for a partner before the measurement ends in an error"""
-    dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
+    dist: str | Sequence[str] | None
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for a sweep of compare or simulate"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
@@ -515,8 +515,8 @@ class DrawOptions(TypedDict, total=False):
     """Frame the critical path in a Gantt chart: steps that end later if one of them does"""
     dark: bool | None
     """Colours for a dark background; for pictures only, since a page follows the browser"""
-    dist: str | None
-    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3"""
+    dist: str | Sequence[str] | None
+    """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for a sweep of compare or simulate"""
     dtype: Any | None
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None

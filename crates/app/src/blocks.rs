@@ -10,7 +10,7 @@ use crate::forms::{Count, Seed, Sizes};
 use crate::ranges::Ranges;
 use crate::units::{did_you_mean, parse_size};
 
-const DEFAULT_BLOCK: u64 = 1000;
+pub(crate) const DEFAULT_BLOCK: u64 = 1000;
 pub(crate) const DEFAULT_RHO: usize = 5;
 pub(crate) const DEFAULT_SEED: u64 = 1;
 /// Limit of the number of blocks that a distribution is drawn for.
@@ -31,9 +31,10 @@ options! {
         pub(crate) sizes_file: Option<Source> = File { conflicts: &["bytes", "schedule", "dist"] },
 
         /// Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket,
-        /// spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3
-        pub(crate) dist: Option<Distribution> = DistributionName {
-            conflicts: &["bytes", "schedule"],
+        /// spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for
+        /// a sweep of compare or simulate
+        pub(crate) dist: Vec<Distribution> = DistributionName {
+            value: "NAME,...", is_list: true, conflicts: &["bytes", "schedule"],
         },
 
         /// Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of
@@ -146,7 +147,7 @@ impl BlockArgs {
     }
 
     pub(crate) fn are_given(&self) -> bool {
-        self.are_listed() || self.dist.is_some()
+        self.are_listed() || !self.dist.is_empty()
     }
 
     pub(crate) fn are_listed(&self) -> bool {
@@ -192,8 +193,12 @@ impl BlockArgs {
                 .collect();
             return Ok(Some(sizes?));
         }
-        let Some(dist) = self.dist else {
-            return Ok(None);
+        let dist = match self.dist[..] {
+            [] => return Ok(None),
+            [dist] => dist,
+            _ => bail!(
+                "--dist names several distributions: this command takes one (compare and simulate take several)"
+            ),
         };
         let block = self.block.as_ref().map(|block| block.one("--block"));
         let block = elements("a block", block.transpose()?.unwrap_or(DEFAULT_BLOCK))?;

@@ -5,11 +5,13 @@ mod table;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use oneport::Distribution;
 use oneport_pictures::shell::Heading;
 use oneport_pictures::{Quantity, Sweep, plot};
 use serde::Deserialize;
 
 use crate::answer::json;
+use crate::blocks::DEFAULT_BLOCK;
 use crate::draw::FrameArgs;
 use crate::files;
 use crate::forms::parse_kind;
@@ -111,18 +113,11 @@ pub(crate) struct Table<'a> {
     /// The digest of what the command reads.
     inputs: String,
     pub(crate) sweep: Sweep,
-    skipped: Vec<(usize, u64, Skipped)>,
+    skipped: Vec<(Spot, Skipped)>,
 }
 
-impl Point {
-    /// With the average size of blocks in place of the largest one, if that is what is swept.
-    fn sized_as(mut self, point: &Common) -> Point {
-        if let Some(size) = size_of(point).filter(|_| point.blocks.block.is_some()) {
-            self.rows.iter_mut().for_each(|row| row.bytes = size);
-        }
-        self
-    }
-}
+/// A number of ranks, a size, and the distribution of sizes where several are swept.
+type Spot = (usize, u64, Option<String>);
 
 impl Common {
     /// These options with each number of ranks and size, of vectors or blocks, that they name.
@@ -131,15 +126,29 @@ impl Common {
             None => vec![None],
             Some(ranges) => ranges.values(2).into_iter().map(Some).collect(),
         };
+        let dists = || -> Vec<Vec<Distribution>> {
+            match &self.blocks.dist[..] {
+                [] => vec![Vec::new()],
+                several => several.iter().map(|&dist| vec![dist]).collect(),
+            }
+        };
+        let mut blocks = several(&self.blocks.block);
+        if self.blocks.dist.len() > 1 {
+            // Distributions are compared at one average.
+            blocks[0].get_or_insert(DEFAULT_BLOCK);
+        }
         let mut points = Vec::new();
         for ranks in several(&self.ranks) {
-            for bytes in several(&self.vector.bytes) {
-                for block in several(&self.blocks.block) {
-                    let mut point = self.clone();
-                    point.ranks = ranks.map(Ranges::single);
-                    point.vector.bytes = bytes.map(Ranges::single);
-                    point.blocks.block = block.map(Ranges::single);
-                    points.push(point);
+            for dist in dists() {
+                for bytes in several(&self.vector.bytes) {
+                    for &block in &blocks {
+                        let mut point = self.clone();
+                        point.ranks = ranks.map(Ranges::single);
+                        point.blocks.dist.clone_from(&dist);
+                        point.vector.bytes = bytes.map(Ranges::single);
+                        point.blocks.block = block.map(Ranges::single);
+                        points.push(point);
+                    }
                 }
             }
         }
@@ -288,8 +297,10 @@ fn is_sound(row: &SweepRow) -> bool {
 
 fn show_point(point: &Common) -> String {
     let ranks = point.ranks().ok().flatten().map(|p| format!("{p} ranks"));
+    let dists = point.blocks.dist.iter().map(|dist| dist.name().to_string());
     let parts: Vec<String> = ranks
         .into_iter()
+        .chain(dists)
         .chain(size_of(point).map(show_bytes))
         .collect();
     parts.join(", ")
@@ -301,11 +312,33 @@ fn size_of(point: &Common) -> Option<u64> {
     given?.one("").ok()
 }
 
-fn place(point: &Common) -> Option<(usize, u64)> {
-    Some((point.ranks().ok()??, size_of(point)?))
+fn spot(row: &SweepRow) -> Spot {
+    (row.ranks, row.bytes, row.dist.clone())
 }
 
 impl Table<'_> {
+    fn spot_of(&self, point: &Common) -> Option<Spot> {
+        Some((point.ranks().ok()??, size_of(point)?, self.dist_of(point)))
+    }
+
+    /// The distribution of the point, where there are others.
+    fn dist_of(&self, point: &Common) -> Option<String> {
+        let dists = point.blocks.dist.iter();
+        let mut dists = dists.filter(|_| self.common.blocks.dist.len() > 1);
+        dists.next().map(|dist| dist.name().to_string())
+    }
+
+    /// The rows with their place in the sweep: with the average size of blocks in place of the
+    /// largest one, if that is what is swept.
+    fn placed(&self, mut found: Point, point: &Common) -> Point {
+        let size = size_of(point).filter(|_| point.blocks.block.is_some());
+        for row in &mut found.rows {
+            row.bytes = size.unwrap_or(row.bytes);
+            row.dist = self.dist_of(point);
+        }
+        found
+    }
+
     /// Evaluates all points, prints the table and writes the files. A point where nothing can be
     /// had is left out with a note. Ctrl-C ends the sweep with what there is, and another one goes
     /// on there, unless ranks are processes, which might have other files and signals.
@@ -336,13 +369,15 @@ impl Table<'_> {
         }
         let known = known.into_iter().map(|(_, row)| row);
         self.sweep.rows = known.collect();
-        let taken = self.sweep.points().into_iter();
-        let taken: BTreeSet<_> = taken.map(|place| (place.ranks, place.bytes)).collect();
+        let taken: BTreeSet<Spot> = self.sweep.rows.iter().map(spot).collect();
         // By reason: the first point that is left out, and how many others are.
         let (mut left, mut first_error, mut partial) = (0, None, None);
         let mut left_out: Vec<(String, String, usize)> = Vec::new();
         for point in &points {
-            if place(point).is_some_and(|place| taken.contains(&place)) {
+            if self
+                .spot_of(point)
+                .is_some_and(|spot| taken.contains(&spot))
+            {
                 continue;
             }
             if stop.load(Ordering::Relaxed) {
@@ -352,10 +387,10 @@ impl Table<'_> {
             match each(point, &stop) {
                 Ok(found) if found.interrupted => {
                     left += 1;
-                    partial = Some(found.sized_as(point));
+                    partial = Some(self.placed(found, point));
                     continue;
                 }
-                Ok(found) => self.add(found.sized_as(point)),
+                Ok(found) => self.add(self.placed(found, point)),
                 Err(error) if points.len() == 1 => return Err(error),
                 Err(error) => {
                     let why = format!("{error:#}");
@@ -410,14 +445,13 @@ impl Table<'_> {
         self.ports = show_ports(point.ports.name(), point.ports.k());
         self.costs = point.costs;
         self.sweep.unit = point.unit;
-        let first = point.rows.first().map(|row| (row.ranks, row.bytes));
-        let (ranks, bytes) = first.unwrap_or_default();
+        let first = point.rows.first().map(spot).unwrap_or_default();
         // Rows of a CSV file are replaced if only the costs or a schedule say how many ranks there
         // are.
-        (self.sweep.rows).retain(|row| (row.ranks, row.bytes) != (ranks, bytes));
+        self.sweep.rows.retain(|row| spot(row) != first);
         let skipped = point.skipped.into_iter();
         self.skipped
-            .extend(skipped.map(|skipped| (ranks, bytes, skipped)));
+            .extend(skipped.map(|skipped| (first.clone(), skipped)));
         self.sweep.rows.extend(point.rows);
     }
 
@@ -430,7 +464,10 @@ impl Table<'_> {
         let points = self.sweep.points();
         let ranks = [points.first(), points.last()];
         let [low, high] = ranks.map(|point| point.map_or(0, |point| point.ranks).to_string());
-        let title = format!("{}, {} ranks", self.collective, span(low, high));
+        let mut title = format!("{}, {} ranks", self.collective, span(low, high));
+        if self.common.blocks.dist.len() > 1 {
+            title += &format!(", {} distributions", self.common.blocks.dist.len());
+        }
         let sizes = points.iter().map(|point| point.bytes);
         match (sizes.clone().min(), sizes.max()) {
             (Some(low), Some(high)) if high > 0 => {
@@ -453,6 +490,7 @@ impl Table<'_> {
                     ports: &self.ports,
                     ranks: row.ranks,
                     bytes: row.bytes,
+                    dist (optional): row.dist.as_ref(),
                     algorithm: &row.algorithm,
                     // Whether it is a schedule from a file, where any is.
                     own (optional): any_own.then_some(row.own),
@@ -485,9 +523,10 @@ impl Table<'_> {
     fn json(&self) -> impl Serialize {
         record! {
             rows: self.lines(false).collect::<Vec<_>>(),
-            skipped: self.skipped.iter().map(|(ranks, bytes, skipped)| record! {
+            skipped: self.skipped.iter().map(|((ranks, bytes, dist), skipped)| record! {
                 ranks: ranks,
                 bytes: bytes,
+                dist (optional): dist.as_ref(),
                 #[serde(flatten)]
                 skipped: skipped,
             }).collect::<Vec<_>>(),
@@ -562,7 +601,7 @@ impl Table<'_> {
         output::table(out, &columns, rows)?;
         // By algorithm: the first reason, and how often there is one.
         let mut reasons: BTreeMap<&str, (usize, &Skipped)> = BTreeMap::new();
-        for (_, _, skipped) in &self.skipped {
+        for (_, skipped) in &self.skipped {
             reasons.entry(&skipped.algorithm).or_insert((0, skipped)).0 += 1;
         }
         let counted = |(points, first): (usize, &Skipped)| {

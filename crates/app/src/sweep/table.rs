@@ -38,6 +38,7 @@ impl Table<'_> {
         let points = self.sweep.points();
         let many_ranks = points.iter().any(|point| point.ranks != points[0].ranks);
         let many_sizes = points.iter().any(|point| point.bytes != points[0].bytes);
+        let many_dists = points.iter().any(|point| point.dist != points[0].dist);
         let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
         let by_point = points.len() > 1 && !one_each;
         let shown = self.named();
@@ -54,6 +55,9 @@ impl Table<'_> {
         let several = by_point && shown.is_empty();
         let mut columns = Columns::<Row>::default()
             .add_if(many_ranks, ">ranks", |(_, row, _)| row.ranks)
+            .add_if(many_dists, "blocks", |(_, row, _)| {
+                or_dash(row.dist.as_ref())
+            })
             .add_if(many_sizes, ">size", |(_, row, _)| show_bytes(row.bytes))
             .add_if(has_late, ">late by", move |(_, row, _)| show(row.late))
             .add(name, |(_, row, equals)| match equals {
@@ -150,8 +154,9 @@ impl Table<'_> {
         })
     }
 
-    /// A table with a row for each number of ranks and a column for each size, of each algorithm
-    /// that the other tables have a column of; where these are none, of the leading ones.
+    /// A table with a row for each number of ranks, and distribution, and a column for each size,
+    /// of each algorithm that the other tables have a column of; where these are none, of the
+    /// leading ones.
     fn by_ranks_and_sizes(&self, quantity: Quantity) -> Result<PaperTable> {
         let sweep = &self.sweep;
         if sweep.rows.iter().any(|row| row.late.is_some()) {
@@ -160,9 +165,13 @@ impl Table<'_> {
             );
         }
         let (names, leaders) = (self.named(), sweep.leaders());
-        let one_per =
-            |of: fn(&SweepRow) -> u64| -> BTreeSet<u64> { sweep.rows.iter().map(of).collect() };
-        let (all_ranks, sizes) = (one_per(|row| row.ranks as u64), one_per(|row| row.bytes));
+        let lines = sweep
+            .rows
+            .iter()
+            .map(|row| (row.dist.as_deref(), row.ranks));
+        let lines: BTreeSet<(Option<&str>, usize)> = lines.collect();
+        let has_dists = lines.iter().any(|(dist, _)| dist.is_some());
+        let sizes: BTreeSet<u64> = sweep.rows.iter().map(|row| row.bytes).collect();
         let show = |row: &SweepRow| {
             let value = sweep.quantity(row, quantity);
             or_dash(value.map(|value| match quantity {
@@ -170,8 +179,9 @@ impl Table<'_> {
                 _ => format!("{value:.3}"),
             }))
         };
-        let cell = |name: Option<&str>, ranks: u64, bytes: u64| {
-            let is_here = |row: &SweepRow| (row.ranks as u64, row.bytes) == (ranks, bytes);
+        let cell = |name: Option<&str>, line: (Option<&str>, usize), bytes: u64| {
+            let is_here =
+                |row: &SweepRow| (row.dist.as_deref(), row.ranks) == line && row.bytes == bytes;
             let Some(name) = name else {
                 let leader = leaders.iter().find(|leader| is_here(leader.row));
                 return or_dash(leader.map(|leader| match quantity {
@@ -191,22 +201,25 @@ impl Table<'_> {
         };
         let several = subjects.len() > 1;
         let titles = several.then(|| "algorithm".to_string()).into_iter();
+        let titles = titles.chain(has_dists.then(|| "blocks".to_string()));
         let titles = titles.chain(["ranks".to_string()]);
         let titles: Vec<String> = titles.chain(sizes.iter().map(|&m| show_bytes(m))).collect();
         let rows = subjects.iter().flat_map(|&name| {
-            all_ranks
+            lines
                 .iter()
                 .enumerate()
-                .map(move |(i, &ranks)| (name, i, ranks))
+                .map(move |(i, &line)| (name, i, line))
         });
-        let rows = rows.map(|(name, i, ranks)| {
+        let rows = rows.map(|(name, i, line)| {
             let first = several.then(|| name.filter(|_| i == 0).unwrap_or_default());
             let first = first.map(str::to_string).into_iter();
-            let cells = sizes.iter().map(|&bytes| cell(name, ranks, bytes));
-            first.chain([ranks.to_string()]).chain(cells).collect()
+            let first = first.chain(line.0.map(str::to_string));
+            let cells = sizes.iter().map(|&bytes| cell(name, line, bytes));
+            first.chain([line.1.to_string()]).chain(cells).collect()
         });
+        let words = usize::from(several) + usize::from(has_dists);
         Ok(PaperTable {
-            is_numeric: (0..titles.len()).map(|i| i > 0 || !several).collect(),
+            is_numeric: (0..titles.len()).map(|i| i >= words).collect(),
             rows: rows.collect(),
             titles,
         })

@@ -86,6 +86,54 @@ fn sizes_of_unequal_blocks_may_be_swept() {
     );
 }
 
+/// Distributions may be swept, too: each point is as by itself, and leads where it does.
+#[test]
+fn distributions_of_blocks_may_be_swept() {
+    let folder = folder("distributions");
+    let sweep = "gather -p 6,9 --dist spikes,mod3,increasing -a adaptive,knomial,linear";
+    let run = |command: String| drop(oneport(&command).current_dir(&folder).assert().success());
+    run(format!(
+        "compare {sweep} --block 50,5000 -o d.csv -o d.json"
+    ));
+    let all = fs::read_to_string(folder.join("d.json")).unwrap();
+    let all: serde_json::Value = serde_json::from_str(&all).unwrap();
+    let rows = all["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 3 * 2 * 3);
+    for row in rows {
+        let of = |field: &str| row[field].to_string().replace('"', "");
+        let alone = format!(
+            "simulate gather -p {} --dist {} --block {} -a {}",
+            of("ranks"),
+            of("dist"),
+            of("bytes"),
+            of("algorithm")
+        );
+        assert_eq!(json(&alone)["time"], row["model_time"], "{row}");
+    }
+    // The file has all points of the same command.
+    let before = fs::read(folder.join("d.csv")).unwrap();
+    run(format!(
+        "compare {sweep} --block 50,5000 -o d.csv -o d.json"
+    ));
+    assert!(before == fs::read(folder.join("d.csv")).unwrap());
+    // One line for each distribution and number of ranks; without --block all have one average.
+    run(format!(
+        "compare {} --show bound -o d.md -o d.svg",
+        sweep.replace(",knomial,linear", "")
+    ));
+    let table = fs::read_to_string(folder.join("d.md")).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines[0], "| blocks | ranks | 1000 B |");
+    assert_eq!(lines.len(), 2 + 3 * 2, "{table}");
+    let picture = fs::read_to_string(folder.join("d.svg")).unwrap();
+    assert!(picture.contains("ranks, blocks spikes"), "{picture}");
+    let error = failure(&mut oneport("plan gather --dist mod3,spikes"), 2);
+    assert!(
+        error.contains("--dist names several distributions"),
+        "{error}"
+    );
+}
+
 /// A lead goes on from size to size, not to another number of ranks: on 8 ranks `bi-greedy` leads
 /// at the end, on 12 it is one of several that are as fast.
 #[test]

@@ -28,11 +28,14 @@ pub struct Sweep {
     pub players: BTreeMap<String, String>,
 }
 
-/// Where rows are compared: a number of ranks, a size, and perhaps the delay of one late rank.
+/// Where rows are compared: a number of ranks, a size, and perhaps a distribution of sizes and the
+/// delay of one late rank.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub struct Place {
+pub struct Place<'a> {
     /// Number of ranks.
     pub ranks: usize,
+    /// As [`SweepRow::dist`].
+    pub dist: Option<&'a str>,
     /// As [`SweepRow::bytes`].
     pub bytes: u64,
     /// As [`SweepRow::late`].
@@ -75,6 +78,9 @@ pub struct SweepRow {
     pub ranks: usize,
     /// Size of the vector, or of one rank's block; 0 of a collective without data.
     pub bytes: u64,
+    /// Name of the distribution of the sizes of blocks, in a sweep of several.
+    #[serde(default)]
+    pub dist: Option<String>,
     /// Time in the model.
     #[serde(rename(deserialize = "model_time"))]
     pub time: f64,
@@ -122,9 +128,10 @@ impl SweepRow {
     }
 
     /// Where the row is compared with others.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> Place<'_> {
         Place {
             ranks: self.ranks,
+            dist: self.dist.as_deref(),
             bytes: self.bytes,
             late: self.late,
         }
@@ -144,7 +151,7 @@ impl Sweep {
     }
 
     /// The places, in order.
-    pub fn points(&self) -> Vec<Place> {
+    pub fn points(&self) -> Vec<Place<'_>> {
         let mut points: Vec<_> = self.rows.iter().map(SweepRow::place).collect();
         points.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
         points.dedup();
@@ -152,7 +159,7 @@ impl Sweep {
     }
 
     /// The rows at a place, fastest first.
-    pub fn at(&self, place: Place) -> Vec<&SweepRow> {
+    pub fn at(&self, place: Place<'_>) -> Vec<&SweepRow> {
         let rows = self.rows.iter().filter(|row| row.place() == place);
         let mut rows: Vec<_> = rows.collect();
         rows.sort_by(|a, b| a.value().total_cmp(&b.value()));
@@ -173,20 +180,24 @@ impl Sweep {
     }
 
     /// Who leads at each place, in the order of the places. Who led at the size before still leads
-    /// where it is behind by less than 0.1%: a lead goes from size to size, not to other ranks.
+    /// where it is behind by less than 0.1%: a lead goes from size to size, not to other ranks or
+    /// another distribution.
     ///
     /// Linear in the number of rows times that of the places.
     pub fn leaders(&self) -> Vec<Leader<'_>> {
         /// Who is behind by less is as fast.
         const MIN_LEAD: f64 = 1e-3;
-        let mut last: Vec<(Place, &str)> = Vec::new();
-        let lead = |place: Place| {
+        let mut last: Vec<(Place<'_>, &str)> = Vec::new();
+        let lead = |place| {
             let rows = self.at(place);
             let equals = rows
                 .iter()
                 .take_while(|row| row.value() <= rows[0].value() * (1.0 + MIN_LEAD));
-            let line = |p: &Place| (p.ranks, p.late.map(f64::to_bits));
-            let before = last.iter_mut().find(|(p, _)| line(p) == line(&place));
+            let same_line = |p: &Place<'_>| {
+                let late = |p: &Place<'_>| p.late.map(f64::to_bits);
+                (p.ranks, p.dist) == (place.ranks, place.dist) && late(p) == late(&place)
+            };
+            let before = last.iter_mut().find(|(p, _)| same_line(p));
             let leads_on = before.as_ref().map(|(_, name)| *name);
             let row = equals.clone().find(|row| Some(&*row.algorithm) == leads_on);
             let row = *row.unwrap_or(&rows[0]);
@@ -228,6 +239,7 @@ impl Sweep {
         ];
         // Delays, and times under several arrivals, are rare.
         let has = |of: fn(&SweepRow) -> Option<f64>| self.rows.iter().any(|row| of(row).is_some());
+        let several_dists = self.rows.iter().any(|row| row.dist.is_some());
         let dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let ratio =
             move |value: f64, by: f64| dash((by > 0.0).then(|| format!("{:.3}", value / by)));
@@ -237,6 +249,7 @@ impl Sweep {
         // A row, and the fastest one beside it.
         let columns = Columns::<(&SweepRow, &SweepRow)>::default()
             .add(">ranks", |(row, _)| row.ranks)
+            .add_if(several_dists, "blocks", |(row, _)| dash(row.dist.clone()))
             .add(">size", |(row, _)| size(row.bytes))
             .add_if(has(|row| row.late), ">late", |(row, _)| time(row.late))
             .add("algorithm", |(row, _)| row.algorithm.clone())

@@ -216,8 +216,8 @@ impl Look {
 /// little room; those of schedules from files are bold. A dotted line of the same colour has the
 /// least times. With `top`, only so many of the fastest are drawn besides schedules from files.
 ///
-/// Quadratic in the number of rows. Of what else varies, the largest value is drawn. Rows that do
-/// not have the quantity are left out.
+/// Quadratic in the number of rows. Of what else varies, the largest value is drawn, of
+/// distributions the last name. Rows that do not have the quantity are left out.
 pub fn plot(sweep: &Sweep, quantity: Quantity, top: Option<usize>, caption: &Caption) -> String {
     let points = sweep.points();
     let several = |different: BTreeSet<u64>| different.len() > 1;
@@ -228,8 +228,11 @@ pub fn plot(sweep: &Sweep, quantity: Quantity, top: Option<usize>, caption: &Cap
     };
     let most = points.iter().map(|point| point.ranks).max().unwrap_or(0);
     let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
+    let dist = points.iter().map(|point| point.dist).max().flatten();
     let is_shown = |row: &SweepRow| {
-        (over == Over::Ranks || row.ranks == most) && (over == Over::Size || row.bytes == largest)
+        (over == Over::Ranks || row.ranks == most)
+            && (over == Over::Size || row.bytes == largest)
+            && row.dist.as_deref() == dist
     };
     // With the value of each.
     let rows = sweep.rows.iter().filter(|row| is_shown(row));
@@ -317,11 +320,13 @@ pub fn plot(sweep: &Sweep, quantity: Quantity, top: Option<usize>, caption: &Cap
     };
     // What else varies is the largest.
     let several_ranks = points.iter().any(|point| point.ranks != most);
-    let what = if over == Over::Ranks || !several_ranks {
-        what.to_string()
-    } else {
-        format!("{what}, on {most} ranks")
-    };
+    let mut what = what.to_string();
+    if over != Over::Ranks && several_ranks {
+        what += &format!(", on {most} ranks");
+    }
+    if let Some(dist) = dist {
+        what += &format!(", blocks {dist}");
+    }
     let middle = ((left + right) / 2.0, bottom + 2.0 * LINE);
     svg.text(middle, &what, Anchor::Middle, TEXT, GREY);
     svg.rect((left, top), (room, tall), "fill=\"none\" stroke=\"#999\"");

@@ -4,9 +4,10 @@ const names = [...new Set(rows.map(r => r.algorithm))];
 const looks = looksOf(names), shown = new Set(names);
 const unique = of => [...new Set(rows.map(of))].sort((a, b) => a - b);
 const sizes = unique(r => r.bytes), ranks = unique(r => r.ranks), lates = unique(r => r.late ?? 0);
+const dists = [...new Set(rows.map(r => r.dist))].sort();
 const value = r => r.median ?? r.time;
 const show = t => !plain ? timeText(t) : t < 1e6 ? +t.toPrecision(5) + "" : (+t.toPrecision(5)).toExponential().replace("+", "");
-const placeOf = r => `${r.ranks} ${r.bytes} ${r.late ?? 0}`;
+const placeOf = r => `${r.ranks} ${r.dist} ${r.bytes} ${r.late ?? 0}`;
 const bests = new Map();
 for (const r of rows) {
   const place = placeOf(r);
@@ -23,7 +24,7 @@ const kinds = {
   "size over time": [r => r.bytes / value(r), t => plain ? +t.toPrecision(4) + "" : +t.toPrecision(4) + " GB/s"],
 };
 const axes = { size: [r => r.bytes, sizes, bytesText], ranks: [r => r.ranks, ranks, n => n + " ranks"],
-  delay: [r => r.late ?? 0, lates, t => "late by " + show(t)] };
+  delay: [r => r.late ?? 0, lates, t => "late by " + show(t)], blocks: [r => r.dist, dists, name => name] };
 const fill = (id, list) => {
   const select = document.getElementById(id);
   select.replaceChildren(...list.map(text => new Option(text)));
@@ -32,21 +33,22 @@ const fill = (id, list) => {
   return select;
 };
 const what = fill("what", Object.keys(kinds).filter(kind => rows.some(r => kinds[kind][0](r) > 0)));
-const varying = Object.keys(axes).filter(a => axes[a][1].length > 1);
+// Distributions of sizes have no order to draw a line along.
+const varying = Object.keys(axes).filter(a => a !== "blocks" && axes[a][1].length > 1);
 const against = fill("against", varying.length ? varying.reverse() : ["size"]);
 // What the axis does not have: its values in words, and those of a row.
 const others = () => Object.keys(axes).filter(a => a !== against.value).map(a => axes[a]).filter(a => a[1].length > 1);
 const rest = r => others().map(([of, , text]) => text(of(r))).join(", ");
 const at = document.getElementById("at");
 const fillAt = () => {
-  const places = [...rows].sort((a, b) => a.ranks - b.ranks || a.bytes - b.bytes || (a.late ?? 0) - (b.late ?? 0));
+  const places = [...rows].sort((a, b) => a.ranks - b.ranks || dists.indexOf(a.dist) - dists.indexOf(b.dist) || a.bytes - b.bytes || (a.late ?? 0) - (b.late ?? 0));
   const values = [...new Set(places.map(rest))];
   fill("at", values).selectedIndex = values.length - 1;
 };
 against.onchange = () => { fillAt(); redraw(); };
 
 const ofRank = rank => rank === null ? "" : ` (rank ${rank})`;
-const describe = r => `<b>${escaped(r.algorithm)}</b>, ${r.ranks} ranks, ${bytesText(r.bytes)}<br>` +
+const describe = r => `<b>${escaped(r.algorithm)}</b>, ${r.ranks} ranks, ${r.dist ? r.dist + " " : ""}${bytesText(r.bytes)}<br>` +
   (r.late === null ? "" : `one rank late by ${show(r.late)}: from ${show(r.least)}${ofRank(r.least_rank)} to `) +
   (r.median === null ? "" : `median ${timeText(r.median)}<br>`) + `model ${show(r.time)}${ofRank(r.late_rank)}` +
   (r.bound > 0 ? `, ${+(r.time / r.bound).toPrecision(4)} times the bound` : "") + `<br>` +
@@ -80,10 +82,10 @@ const behind = ({ row, equals }) => {
   const by = second(row);
   return equals ? ` <small title="${equals} more ${equals > 1 ? "are" : "is"} as fast">= ${equals}</small>` : isFinite(by) ? ` <small>${+by.toPrecision(3)}</small>` : "";
 };
-const heads = sizes.flatMap(m => lates.map(late => [m, late]));
-leads.innerHTML = `<thead><tr><th>${lates.length > 1 ? "late by" : "size"}</th>${ranks.map(p => `<th class="name">${p} ranks</th>`).join("")}</tr></thead><tbody>` +
-  heads.map(([m, late]) => `<tr><td>${[...lates.length > 1 ? [show(late)] : [], ...lates.length < 2 || sizes.length > 1 ? [bytesText(m)] : []].join(", ")}</td>${ranks.map(p => {
-    const lead = leading.get(`${p} ${m} ${late}`), r = lead?.row;
+const heads = dists.flatMap(dist => sizes.flatMap(m => lates.map(late => [m, late, dist])));
+leads.innerHTML = `<thead><tr><th>${[...dists.length > 1 ? ["blocks"] : [], lates.length > 1 ? "late by" : "size"].join(", ")}</th>${ranks.map(p => `<th class="name">${p} ranks</th>`).join("")}</tr></thead><tbody>` +
+  heads.map(([m, late, dist]) => `<tr><td>${[...dists.length > 1 ? [dist] : [], ...lates.length > 1 ? [show(late)] : [], ...lates.length < 2 || sizes.length > 1 ? [bytesText(m)] : []].join(", ")}</td>${ranks.map(p => {
+    const lead = leading.get(`${p} ${dist} ${m} ${late}`), r = lead?.row;
     if (!r) return "<td></td>";
     const { colour, shape } = looks.get(r.algorithm);
     return `<td class="name" style="background:color-mix(in srgb, ${colour} 22%, transparent)"><svg width="16" height="12">${marker(shape, 8, 6, 4, colour, colour)}</svg>` +
