@@ -1,7 +1,7 @@
 //! `oneport import`: reads a schedule of another tool and writes it in oneport's JSON form.
 
 use oneport::check::Options;
-use oneport_formats::{goal, msccl};
+use oneport_formats::{goal, msccl, mscclpp};
 
 use crate::input::note_if_wrong;
 use crate::prelude::*;
@@ -14,6 +14,7 @@ Examples:
   oneport export msccl allgather -p 8 -a ring -o ring.xml
   oneport import msccl ring.xml --chunk 1024 -o ring.json
   oneport import msccl ring.xml --ported 1
+  oneport import mscclpp plan.json -o mine.json
   oneport check --schedule ring.xml
   oneport export goal reduce -p 4 -a binomial -o r.goal
   oneport import goal r.goal
@@ -57,6 +58,25 @@ options! {
     }
 }
 
+options! {
+    /// Execution plans of MSCCL++ (JSON), which its Python programs print.
+    ///
+    /// A remote write or read becomes a message. Every thread block has a port of its own, unless
+    /// --ported gives fewer. A plan whose operations race, or wait for what never comes, is refused
+    /// with GPU, thread block and operation.
+    #[derive(Debug)]
+    pub(crate) struct ImportMscclpp {
+        from: ImportGoal = Group,
+
+        /// Number of elements of a chunk (of a part of it, where thread blocks or a pipeline divide
+        /// the chunks of a plan)
+        chunk: usize = Count { default: Some("1") },
+
+        /// Number of ports of each kind that a rank has [default: as many as needed]
+        ported: Option<usize> = Count { value: "K" },
+    }
+}
+
 impl Command for ImportGoal {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         self.write(&site.caller, goal::read)
@@ -70,15 +90,18 @@ impl Command for ImportMsccl {
             ported: self.ported,
             root: self.root,
         };
-        self.from.write(&site.caller, |text| {
-            let schedule = msccl::read(text, &options)?;
-            if self.ported.is_some() {
-                let ported = None;
-                let free = msccl::read(text, &msccl::ReadOptions { ported, ..options })?;
-                site.caller.note(price(&schedule, &free));
-            }
-            Ok(schedule)
-        })
+        self.from.write_blocks(&site.caller, options, msccl::read)
+    }
+}
+
+impl Command for ImportMscclpp {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let options = msccl::ReadOptions {
+            chunk: self.chunk,
+            ported: self.ported,
+            root: None,
+        };
+        self.from.write_blocks(&site.caller, options, mscclpp::read)
     }
 }
 
@@ -104,6 +127,24 @@ fn price(schedule: &Schedule, free: &Schedule) -> String {
 }
 
 impl ImportGoal {
+    /// Writes a schedule of thread blocks, and notes what it costs that these share ports.
+    fn write_blocks(
+        &self,
+        caller: &Caller,
+        options: msccl::ReadOptions,
+        read: impl Fn(&str, &msccl::ReadOptions) -> oneport::Result<Schedule>,
+    ) -> Result<Answer> {
+        self.write(caller, |text| {
+            let schedule = read(text, &options)?;
+            if options.ported.is_some() {
+                let ported = None;
+                let free = read(text, &msccl::ReadOptions { ported, ..options })?;
+                caller.note(price(&schedule, &free));
+            }
+            Ok(schedule)
+        })
+    }
+
     fn write(
         &self,
         caller: &Caller,

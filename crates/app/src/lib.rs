@@ -112,7 +112,7 @@ macro_rules! entries {
 }
 
 /// All commands.
-pub const ENTRIES: [Entry; 22] = entries![
+pub const ENTRIES: [Entry; 23] = entries![
     "list" list::ListArgs;
     "plan" plan::PlanArgs;
     "check" check::CheckArgs;
@@ -132,6 +132,7 @@ pub const ENTRIES: [Entry; 22] = entries![
     "import" import::ImportArgs, parent;
     "import goal" import::ImportGoal;
     "import msccl" import::ImportMsccl;
+    "import mscclpp" import::ImportMscclpp;
     "schema" schema::SchemaArgs;
     "steady" steady::SteadyArgs;
     "synthesize" synthesize::SynthesizeArgs;

@@ -10,6 +10,7 @@
 //! |---|---|---|---|
 //! | [`goal`] | yes | yes | LogGOPSim and the simulators that take its files |
 //! | [`msccl`] | yes | yes | MSCCL's executor for GPUs and its tools |
+//! | [`mscclpp`] | | yes | MSCCL++ and what runs its execution plans: SGLang, torch |
 //! | [`simgrid`] | yes | | SimGrid: contention in networks |
 //! | [`dot`] | yes | | Graphviz |
 //! | [`selection`] | yes | | Open MPI, MPICH, Intel MPI: which algorithm for which sizes |
@@ -30,9 +31,12 @@
 
 #![forbid(unsafe_code)]
 
+mod blocks;
+
 pub mod dot;
 pub mod goal;
 pub mod msccl;
+pub mod mscclpp;
 pub mod schema;
 pub mod selection;
 pub mod simgrid;
@@ -54,13 +58,16 @@ pub struct Written {
     pub notes: Vec<String>,
 }
 
-/// Reads a schedule of another form, recognised by its first characters: [`goal`] or [`msccl`], to
-/// which `options` apply, or a [`tree`]. `None` for other texts, such as schedules in JSON. The
-/// reader's errors are returned.
+/// Reads a schedule of another form, recognised by its content: [`goal`], or [`msccl`] or
+/// [`mscclpp`], to which `options` apply, or a [`tree`]. `None` for other texts, such as schedules in
+/// JSON. The reader's errors are returned.
 pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>> {
     let start = text.trim_start();
     if start.starts_with('<') {
         return msccl::read(text, options).map(Some);
+    }
+    if has_key(start, "gpus") {
+        return mscclpp::read(text, options).map(Some);
     }
     if tree::is_tree(text) {
         return tree::read(text).map(Some);
@@ -71,6 +78,15 @@ pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>
     } else {
         Ok(None)
     }
+}
+
+/// Whether a text is a JSON object with this key.
+fn has_key(text: &str, key: &str) -> bool {
+    if !text.starts_with('{') || !text.contains(&format!("\"{key}\"")) {
+        return false;
+    }
+    let object: Result<HashMap<String, serde::de::IgnoredAny>, _> = serde_json::from_str(text);
+    object.is_ok_and(|object| object.contains_key(key))
 }
 
 /// Refuses a schedule with shared ports for a format that has no such thing.

@@ -32,6 +32,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use self::place::{Placed, Region, place};
+pub(crate) use self::read::schedule_name;
 pub use self::read::{ReadOptions, read};
 use super::{Written, ensure_own_ports};
 use oneport::error::{Error, Result};

@@ -122,6 +122,7 @@ impl Counts {
         let mut counts = Counts::default();
         for checked in schedules {
             match checked {
+                Checked::Unreadable { is_wrong: true, .. } => counts.wrong += 1,
                 Checked::Unreadable { .. } => counts.unreadable += 1,
                 Checked::One(one) if one.report.is_correct() => {
                     counts.correct += 1;

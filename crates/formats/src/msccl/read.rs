@@ -3,18 +3,17 @@
 mod file;
 mod order;
 mod program;
-mod races;
 
 use roxmltree::Document;
 
 use self::file::{Gpu, GpuBlock, MscclFile, at};
 use self::order::{Buffered, LineGraph, Orders};
 use self::program::GrowingProgram;
-use crate::sum;
+use crate::blocks::{BufferStarts, Buffers};
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
-use oneport::schedule::collective::{Collective, Extent, Holders};
-use oneport::schedule::{Layout, Schedule, Span, Spans};
+use oneport::schedule::Schedule;
+use oneport::schedule::collective::{Collective, Holders};
 use oneport::simulate::Prepared;
 
 /// How an algorithm is read.
@@ -71,30 +70,21 @@ pub fn read(text: &str, options: &ReadOptions) -> Result<Schedule> {
     // It takes more memory than all that follows.
     drop(document);
     let schedule = file.schedule(options)?;
-    (file.schedule_name().into_iter()).try_fold(schedule, Schedule::with_name)
+    let name = schedule_name(&file.name, &format!("oneport {} ", file.kind.name()));
+    name.into_iter().try_fold(schedule, Schedule::with_name)
 }
 
-/// Where the buffers of a rank lie in one buffer, in chunks.
-struct BufferStarts {
-    /// First chunk of input, output, scratch.
-    starts: [usize; 3],
-    /// Chunks that there may be: those of the collective, and the scratch.
-    sizes: [usize; 3],
-    len: usize,
+/// The name of an algorithm, as far as a schedule can have it, without the words that `export` puts
+/// `before` it.
+pub(crate) fn schedule_name(name: &str, before: &str) -> Option<String> {
+    const MAX_CHARS: usize = 100;
+    let name = name.strip_prefix(before).unwrap_or(name);
+    let shown = name.trim().chars().filter(|c| !c.is_control());
+    let name: String = shown.take(MAX_CHARS).collect();
+    Some(name.trim().to_string()).filter(|name| !name.is_empty())
 }
 
 impl MscclFile<'_> {
-    /// The algorithm's name, as far as a schedule can have it, without the words that `export` puts
-    /// before it.
-    fn schedule_name(&self) -> Option<String> {
-        const MAX_CHARS: usize = 100;
-        let before = format!("oneport {} ", self.kind.name());
-        let name = self.name.strip_prefix(&before).unwrap_or(&self.name);
-        let shown = name.trim().chars().filter(|c| !c.is_control());
-        let name: String = shown.take(MAX_CHARS).collect();
-        Some(name.trim().to_string()).filter(|name| !name.is_empty())
-    }
-
     fn schedule(&self, options: &ReadOptions) -> Result<Schedule> {
         let p = self.gpus.len();
         if self.kind.has_blocks() && !self.chunks.is_multiple_of(p) {
@@ -121,9 +111,7 @@ impl MscclFile<'_> {
         let graph = LineGraph::new(self, Buffered::None)?;
         let (order, given) = graph.order()?;
         let schedule = self.in_order(&order, ports, options)?;
-        let root = schedule.collective().root();
-        let memory = |rank| self.memory(rank, root);
-        races::ensure_none(&graph, memory)?;
+        graph.ensure_no_races(&self.memory(schedule.collective().root())?)?;
         drop(graph);
         if given || Prepared::new(&schedule, false).is_ok() {
             return Ok(schedule);
@@ -141,14 +129,16 @@ impl MscclFile<'_> {
         let collective = self.collective(options)?;
         let root = collective.root();
         let kept = self.ports.is_some_and(|own| own.k() <= ports.k());
+        let buffers = self.buffers();
         let (mut layout, mut programs) = (Vec::new(), Vec::new());
         for (rank, (gpu, order)) in self.gpus.iter().zip(order).enumerate() {
-            let memory = self.memory(rank, root)?;
+            let of_rank = || buffers.of_rank(rank, root, gpu.sizes);
+            let memory = of_rank().map_err(|error| at(self.text, gpu.pos, error))?;
             let numbers = gpu.port_numbers(ports.k(), kept);
             let mut program = GrowingProgram::new(self.text, gpu, memory, options.chunk, numbers);
             order.iter().try_for_each(|&node| program.add(node))?;
             let (len, steps) = program.finish()?;
-            layout.push(self.layout(rank, root, len, options.chunk)?);
+            layout.push(buffers.layout(rank, root, &of_rank()?, len, options.chunk)?);
             programs.push(steps);
         }
         Schedule::new(ports, collective, layout, programs)
@@ -174,71 +164,25 @@ impl MscclFile<'_> {
         Ok(self.kind.with_root(region.map_or(Ok(0), by)?))
     }
 
-    /// Chunks of the input and output of a rank.
-    fn regions(&self, rank: usize, root: Option<usize>) -> (usize, usize) {
-        let (all, block) = (self.chunks, self.chunks / self.gpus.len());
-        let at_root = |n: usize| if root == Some(rank) { n } else { 0 };
-        let of = |(holders, part)| match (holders, part) {
-            (Holders::Root, _) => at_root(all),
-            (_, Extent::Block) => block,
-            _ => all,
+    /// Where the buffers of the ranks lie.
+    fn memory(&self, root: Option<usize>) -> Result<Vec<BufferStarts>> {
+        let buffers = self.buffers();
+        let gpus = self.gpus.iter().enumerate();
+        let of_rank = |(rank, gpu): (usize, &Gpu)| {
+            let found = buffers.of_rank(rank, root, gpu.sizes);
+            found.map_err(|error| at(self.text, gpu.pos, error))
         };
-        (of(self.kind.row().input), of(self.kind.row().output))
+        gpus.map(of_rank).collect()
     }
 
-    fn memory(&self, rank: usize, root: Option<usize>) -> Result<BufferStarts> {
-        let gpu = &self.gpus[rank];
-        let (input, output) = self.regions(rank, root);
-        for (what, has, may) in [("i", gpu.sizes[0], input), ("o", gpu.sizes[1], output)] {
-            // Buffers that a rank lacks are scratch of its own in some algorithms in place.
-            if has > may && !self.in_place {
-                let (kind, chunks) = (self.kind.name(), self.chunks);
-                let what = format!(
-                    "rank {rank} has {what}_chunks=\"{has}\", but {kind} of {chunks} chunks leaves it {may}"
-                );
-                return Err(at(self.text, gpu.pos, what));
-            }
+    fn buffers(&self) -> Buffers {
+        Buffers {
+            kind: self.kind,
+            in_place: self.in_place,
+            chunks: self.chunks,
+            ranks: self.gpus.len(),
         }
-        let (size_i, size_o) = (input.max(gpu.sizes[0]), output.max(gpu.sizes[1]));
-        let block = self.chunks / self.gpus.len();
-        let what = "the buffer of a rank";
-        let own = block
-            .checked_mul(rank)
-            .ok_or_else(|| Error::malformed(what))?;
-        let row = self.kind.row();
-        let (start_i, start_o, end) = match (row.input.1, row.output.1) {
-            _ if !self.in_place => (0, size_i, sum(size_i, size_o, what)?),
-            (Extent::Block, _) if output > 0 => (own, 0, size_o.max(sum(own, size_i, what)?)),
-            (_, Extent::Block) if input > 0 => (0, own, size_i.max(sum(own, size_o, what)?)),
-            _ => (0, 0, size_i.max(size_o)),
-        };
-        let scratch = gpu.sizes[2];
-        Ok(BufferStarts {
-            starts: [start_i, start_o, end],
-            sizes: [size_i, size_o, scratch],
-            len: sum(end, scratch, what)?,
-        })
     }
-
-    fn layout(&self, rank: usize, root: Option<usize>, len: usize, chunk: usize) -> Result<Layout> {
-        let memory = self.memory(rank, root)?;
-        let (input, output) = self.regions(rank, root);
-        let span = |start: usize, n: usize| -> Result<Spans> {
-            let span = Span::new(times(start, chunk)?, times(n, chunk)?);
-            Ok(Some(span).filter(|s| s.len > 0).into())
-        };
-        Ok(Layout {
-            len,
-            input: span(memory.starts[0], input)?,
-            output: span(memory.starts[1], output)?,
-        })
-    }
-}
-
-fn times(chunks: usize, chunk: usize) -> Result<usize> {
-    chunks
-        .checked_mul(chunk)
-        .ok_or_else(|| Error::malformed("the buffer of a rank exceeds 2^64 elements"))
 }
 
 impl Gpu {

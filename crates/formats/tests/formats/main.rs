@@ -5,6 +5,7 @@ mod goal;
 mod msccl;
 mod msccl_buffered;
 mod msccl_races;
+mod mscclpp;
 mod schema;
 mod selection;
 mod simgrid;

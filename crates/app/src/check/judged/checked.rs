@@ -2,6 +2,7 @@
 
 use oneport::Collective;
 use oneport::check::{Finding, FindingKind, Report};
+use oneport::error::ErrorKind;
 use oneport::schedule::total_len;
 
 use super::judgement::{Judgement, Known};
@@ -33,6 +34,9 @@ pub(super) enum Checked {
         errors: [(); 0],
         schedule: String,
         error: String,
+        /// Whether it was read, and is wrong: its steps race or wait for each other.
+        #[serde(skip)]
+        is_wrong: bool,
     },
 }
 
@@ -102,6 +106,10 @@ impl Checked {
             errors: [],
             schedule: file.source.name(),
             error: format!("{error:#}"),
+            is_wrong: error.chain().any(|cause| {
+                let error = cause.downcast_ref::<oneport::Error>();
+                error.is_some_and(|error| matches!(error.kind(), ErrorKind::Wrong(_)))
+            }),
         }
     }
 
@@ -152,11 +160,16 @@ impl Checked {
     pub(super) fn failure(&self) -> Option<String> {
         let report = match self {
             Checked::Unreadable {
-                schedule, error, ..
+                schedule,
+                error,
+                is_wrong,
+                ..
             } => {
                 // An error of a file begins with its name.
                 let before = format!("{schedule}: ");
-                return Some(error.strip_prefix(&before).unwrap_or(error).to_string());
+                let error = error.strip_prefix(&before).unwrap_or(error);
+                let wrong = if *is_wrong { "wrong: " } else { "" };
+                return Some(format!("{wrong}{error}"));
             }
             Checked::One(_) if self.is_right() => return None,
             Checked::One(one) => &one.report,
@@ -171,9 +184,11 @@ impl Checked {
 
     pub(super) fn result(&self) -> &'static str {
         match self {
-            Checked::Unreadable { .. } => "UNREADABLE",
+            Checked::Unreadable {
+                is_wrong: false, ..
+            } => "UNREADABLE",
             Checked::One(_) if self.is_right() => "correct",
-            Checked::One(_) => "WRONG",
+            Checked::One(_) | Checked::Unreadable { .. } => "WRONG",
         }
     }
 

@@ -1,12 +1,13 @@
 //! Fuzz tests of the library's readers and of the code that uses what they return.
 
 use oneport::check::Options;
+use oneport::error::ErrorKind;
 use oneport::machine::Links;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::run::Workers;
 use oneport::simulate::{Prepared, stream};
 use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
-use oneport_formats::{Written, dot, goal, msccl, simgrid};
+use oneport_formats::{Written, dot, goal, msccl, mscclpp, simgrid};
 use oneport_measure::Profile;
 use oneport_measure::tune::csv;
 use oneport_measure::tune::rules::{Query, Rules};
@@ -19,12 +20,14 @@ use oneport_steady::{Operation, Platform, solve};
 use super::fuzz;
 use crate::hand;
 
-/// Returns an accepted value. Asserts that a refusal is a usage error with a message.
+/// Returns an accepted value. Asserts that a refusal has a message, and is a usage error or says
+/// that a readable schedule is wrong.
 fn accepted<R>(result: Result<R, Error>) -> Option<R> {
     match result {
         Ok(value) => Some(value),
         Err(error) => {
-            assert!(error.is_usage(), "{error}");
+            let is_wrong = matches!(error.kind(), ErrorKind::Wrong(_));
+            assert!(error.is_usage() || is_wrong, "{error}");
             assert!(!error.to_string().is_empty());
             None
         }
@@ -106,6 +109,108 @@ fn msccl_files() {
             let again = msccl::read(&written.text, &msccl::ReadOptions::default()).unwrap();
             assert_eq!(again.check().is_correct(), schedule.check().is_correct());
         }
+        exercise(&schedule);
+        true
+    });
+}
+
+/// A plan of MSCCL++ for two GPUs, with all that ids lead to.
+fn plan(ops: &str) -> String {
+    let gpu = |rank: usize| {
+        let peer = 1 - rank;
+        format!(
+            r#"{{"id":{rank},"input_chunks":2,"output_chunks":2,"scratch_chunks":4,"threadblocks":[{{"id":0,"ops":[{ops}],
+            "channels":[{{"channel_type":"memory","channel_ids":[0]}},{{"channel_type":"port","channel_ids":[0]}},
+            {{"channel_type":"switch","channel_ids":[0]}}],"remote_buffer_refs":[
+            {{"access_channel_type":"memory","remote_buffer_ids":[0,1]}},{{"access_channel_type":"port","remote_buffer_ids":[0]}}]}}],
+            "channels":[{{"channel_type":"memory","connected_to":[{peer}]}},{{"channel_type":"port","connected_to":[{peer}]}},
+            {{"channel_type":"switch","buffer_type":"i","rank_groups":[{{"size":2,"ranks":[0,1]}}]}}],
+            "remote_buffers":[{{"rank":{peer},"type":"s","access_channel_types":["memory","port"]}},
+            {{"rank":{peer},"type":"i","access_channel_types":["memory"]}}],"semaphores":[{{"init_value":1}}]}}"#
+        )
+    };
+    let gpus = [0, 1].map(gpu).join(",");
+    format!(
+        r#"{{"name":"n","collective":"allreduce","protocol":"LL","inplace":true,"gpus":[{gpus}]}}"#
+    )
+}
+
+#[test]
+fn mscclpp_plans() {
+    let own = r#"{"type":"i","index":0,"size":2}"#;
+    let scratch = r#"{"type":"s","index":0,"size":2}"#;
+    let remote = |id: usize| format!(r#"{{"buffer_id":{id},"index":0,"size":2}}"#);
+    let switch = r#"{"switch_channel_id":0,"index":0,"size":1}"#;
+    let op = |name: &str, kind: &str, src: &str, dst: &str| {
+        format!(
+            r#"{{"name":"{name}","src_buff":[{src}],"dst_buff":[{dst}],"channel_type":"{kind}","channel_ids":[0]}}"#
+        )
+    };
+    let on =
+        |name: &str| format!(r#"{{"name":"{name}","channel_type":"memory","channel_ids":[0]}}"#);
+    let semaphore = |name: &str| format!(r#"{{"name":"{name}","semaphore_ids":[0]}}"#);
+    let nop = r#"{"name":"nop"}"#;
+    let both = format!("{own},{scratch}");
+    let group = r#"{"name":"copy","src_buff":[{"type":"i","index":0,"size":1}],
+        "dst_buff":[{"type":"s","index":1,"size":1}],"tbg_info":{"tb_id":1,"tbg_size":2}}"#;
+    let examples = [
+        plan(
+            &[
+                op("ppkt", "memory", own, &remote(0)),
+                nop.into(),
+                op("repkt", "none", &both, own),
+            ]
+            .join(","),
+        ),
+        plan(
+            &[
+                op("put", "memory", own, &remote(0)),
+                nop.into(),
+                on("signal"),
+                on("wait"),
+                nop.into(),
+                op("re", "none", &both, own),
+            ]
+            .join(","),
+        ),
+        plan(
+            &[
+                op("pwsf", "port", own, &remote(0)),
+                on("rlxsignal"),
+                on("rlxwait"),
+                nop.into(),
+            ]
+            .join(","),
+        ),
+        plan(
+            &[
+                on("signal"),
+                on("wait"),
+                nop.into(),
+                op("get", "memory", &remote(1), scratch),
+            ]
+            .join(","),
+        ),
+        plan(
+            &[
+                semaphore("sem_acquire"),
+                nop.into(),
+                op("glres", "switch", switch, switch),
+                nop.into(),
+                semaphore("sem_release"),
+                r#"{"name":"barrier","barrier_id":0,"num_threadblocks":1}"#.into(),
+            ]
+            .join(","),
+        ),
+        plan(&format!(
+            r#"{{"name":"pipeline","iter_context":{{"unit_size":8,"num_chunks":1}},"ops":[{group},{nop}]}}"#
+        )),
+    ];
+    fuzz("readers::mscclpp_plans", &examples, |text| {
+        let read = mscclpp::read(text, &msccl::ReadOptions::default());
+        let Some(schedule) = accepted(read) else {
+            return false;
+        };
         exercise(&schedule);
         true
     });

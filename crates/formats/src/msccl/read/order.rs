@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::{GpuBlock, GpuLine, MscclFile, StepKind, at};
+use crate::blocks::{Access, BufferStarts, Edge, HappensBefore, NONE, in_cycle, longest_paths};
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
 
@@ -65,9 +66,6 @@ enum Class {
     Receive,
 }
 
-/// A node, and a predecessor of it.
-type LineEdge = (u32, u32);
-
 pub(super) struct LineNode<'f> {
     pub(super) rank: usize,
     pub(super) block: usize,
@@ -93,7 +91,7 @@ pub(super) struct LineGraph<'f> {
     pub(super) file: &'f MscclFile<'f>,
     /// By rank, thread block, line and part.
     pub(super) nodes: Vec<LineNode<'f>>,
-    edges: Vec<LineEdge>,
+    edges: Vec<Edge>,
     /// The nodes that send and receive each message.
     messages: Vec<(u32, u32)>,
     /// Whether some rank sends to another on two channels.
@@ -226,7 +224,7 @@ impl<'f> LineGraph<'f> {
     }
 
     /// The edges, and each receive after its send.
-    pub(super) fn all_edges(&self, more: &[LineEdge]) -> Vec<LineEdge> {
+    pub(super) fn all_edges(&self, more: &[Edge]) -> Vec<Edge> {
         let messages = self.messages.iter().map(|&(send, receive)| (receive, send));
         let edges = self.edges.iter().copied().chain(messages);
         edges.chain(more.iter().copied()).collect()
@@ -282,7 +280,7 @@ impl<'f> LineGraph<'f> {
 
     /// The numbers as keys, after a check that they are a topological order.
     fn keys_of_numbers(&self, numbers: Vec<usize>) -> Result<Vec<Key>> {
-        let early = |&&(a, b): &&LineEdge| numbers[a as usize] < numbers[b as usize];
+        let early = |&&(a, b): &&Edge| numbers[a as usize] < numbers[b as usize];
         if let Some(&(a, _)) = self.edges.iter().find(early) {
             return Err(at(
                 self.file.text,
@@ -307,7 +305,7 @@ impl<'f> LineGraph<'f> {
         }
         let event = |node: u32| events[node as usize];
         let edges = self.edges.iter().map(|&(a, b)| (event(a), event(b)));
-        let edges: Vec<LineEdge> = edges.collect();
+        let edges: Vec<Edge> = edges.collect();
         let is_message = |event: usize| event < messages;
         let count = messages + events.len();
         let paths = longest_paths(count, &edges, |event| usize::from(is_message(event))).ok()?;
@@ -336,7 +334,7 @@ impl<'f> LineGraph<'f> {
     }
 
     /// Keys, each greater than those of the node's predecessors.
-    fn topological_keys(&self, more: &[LineEdge]) -> Result<Vec<Key>> {
+    fn topological_keys(&self, more: &[Edge]) -> Result<Vec<Key>> {
         let class = |i: usize| self.nodes[i].class();
         let weight = |i| usize::from(class(i) != Class::Local);
         let paths = longest_paths(self.nodes.len(), &self.all_edges(more), weight);
@@ -348,7 +346,7 @@ impl<'f> LineGraph<'f> {
     }
 
     /// For ranks that send to another on several channels: sends and receives in one order.
-    fn edges_in_order_of_sends(&self, keys: &[Key]) -> Vec<LineEdge> {
+    fn edges_in_order_of_sends(&self, keys: &[Key]) -> Vec<Edge> {
         let messages = self.messages.iter().map(|&(send, receive)| {
             let [from, to] = [send, receive].map(|i| self.nodes[i as usize].rank);
             (from, to, keys[send as usize], send, receive)
@@ -363,7 +361,7 @@ impl<'f> LineGraph<'f> {
     }
 
     /// Delays each send to its receive's level, so that local steps run first.
-    fn delay_sends(&self, keys: &mut [Key], more: &[LineEdge]) {
+    fn delay_sends(&self, keys: &mut [Key], more: &[Edge]) {
         let edges = self.all_edges(more);
         let successors = Grouped::new(keys.len(), edges.iter().map(|&(a, b)| (b, a)));
         let sends = (0..keys.len()).filter(|&i| self.nodes[i].class() == Class::Send);
@@ -383,49 +381,63 @@ impl<'f> LineGraph<'f> {
     /// The error that steps wait for each other, at one of them. `in_degree` is positive for all
     /// nodes that never get ready.
     fn cycle(&self, in_degree: &[u32]) -> Error {
-        let mut predecessor: Vec<Option<usize>> = vec![None; self.nodes.len()];
-        for (a, b) in self.all_edges(&[]) {
-            if in_degree[b as usize] > 0 {
-                predecessor[a as usize] = Some(b as usize);
-            }
-        }
-        // A walk backwards from any node that never gets ready ends in the cycle.
-        let mut node = in_degree.iter().position(|&m| m > 0).unwrap_or(0);
-        for _ in 0..self.nodes.len() {
-            node = predecessor[node].unwrap_or(node);
-        }
-        let LineNode { rank, line, .. } = self.nodes[node];
+        let LineNode { rank, line, .. } = self.nodes[in_cycle(&self.all_edges(&[]), in_degree)];
         let what = format!("rank {rank}: this step and others wait for each other in a cycle");
-        at(self.file.text, line.pos, what)
+        Error::wrong(at(self.file.text, line.pos, what).to_string())
+    }
+
+    /// Refuses a file with a race. A step reads and writes while it runs, and is done when its
+    /// message is under way: `s` and `rrs` read `src`, `r` and `rcs` write `dst`, `rrc`, `rrcs`,
+    /// `cpy` and `re` do both. `hasdep` adds no order: it tells the executor which steps to
+    /// announce, and a wait for a step that is not announced lasts longer, never shorter. Room in a
+    /// channel adds none, either: a send may never have to wait for it.
+    pub(super) fn ensure_no_races(&self, memory: &[BufferStarts]) -> Result<()> {
+        let (mut last_wait, mut chain) = (Vec::<u32>::new(), Vec::<u32>::new());
+        for (i, node) in self.nodes.iter().enumerate() {
+            let before = i.checked_sub(1).map(|i| &self.nodes[i]);
+            let same = before.is_some_and(|b| (b.rank, b.block) == (node.rank, node.block));
+            chain.push(match chain.last() {
+                Some(&last) => last + u32::from(!same),
+                None => 0,
+            });
+            let last = last_wait.last().copied().filter(|_| same);
+            last_wait.push(match node.line.waits {
+                Some(_) if node.part != LinePart::Send => i as u32,
+                _ => last.unwrap_or(NONE),
+            });
+        }
+        let rank = self.nodes.iter().map(|node| node.rank as u32).collect();
+        let graph = HappensBefore::new(&self.all_edges(&[]), rank, chain, last_wait);
+        let mut nodes = self.nodes.iter().zip(0..).peekable();
+        let ordered = graph.ensure_ordered(memory.len(), |rank, accesses| {
+            let several = self.file.gpus[rank].blocks.len() > 1;
+            while let Some((node, i)) = nodes.next_if(|(node, _)| node.rank == rank) {
+                let (reads, writes) = node.line.kind.uses();
+                let uses = [(reads, node.line.src, false), (writes, node.line.dst, true)];
+                let is_used = |used: bool| used && several && node.part != LinePart::Send;
+                for (_, (buffer, offset), writes) in uses.into_iter().filter(|u| is_used(u.0)) {
+                    let start = memory[rank].starts[buffer] + offset;
+                    accesses.push(Access {
+                        node: i,
+                        range: start..start + node.line.count,
+                        writes,
+                    });
+                }
+            }
+        });
+        ordered.map_err(|unordered| unordered.error(|a, b| self.race(a, b)))
+    }
+
+    fn race(&self, a: u32, b: u32) -> Error {
+        let [a, b] = [a, b].map(|i| &self.nodes[i as usize]);
+        let what = format!(
+            "rank {}: step {} of thread block {} and step {} of thread block {} access the same chunk, at least one \
+             writes it, and neither comes after the other: let one wait for the other (depid and deps)",
+            b.rank, a.step, a.block, b.step, b.block
+        );
+        Error::wrong(at(self.file.text, b.line.pos, what).to_string())
     }
 }
 
 const CROSSED: &str = "messages between two ranks cross on different channels: in the model they are \
                        received in the order in which they are sent";
-
-/// By node, over the paths to it: the largest sum of weights, and the depth, which is the largest
-/// number of nodes. Kahn's algorithm. With a cycle, the error has the in-degrees that are left.
-pub(super) fn longest_paths(
-    nodes: usize,
-    edges: &[LineEdge],
-    weight: impl Fn(usize) -> usize,
-) -> Result<Vec<(usize, usize)>, Vec<u32>> {
-    let mut in_degree = vec![0u32; nodes];
-    edges.iter().for_each(|&(a, _)| in_degree[a as usize] += 1);
-    let successors = Grouped::new(nodes, edges.iter().map(|&(a, b)| (b, a)));
-    let mut paths = vec![(0, 0); nodes];
-    let mut ready: Vec<usize> = (0..nodes).filter(|&i| in_degree[i] == 0).collect();
-    let mut visited = 0;
-    while let Some(node) = ready.pop() {
-        visited += 1;
-        let (sum, depth) = (paths[node].0 + weight(node), paths[node].1 + 1);
-        for next in successors.of(node).iter().map(|&next| next as usize) {
-            paths[next] = (paths[next].0.max(sum), paths[next].1.max(depth));
-            in_degree[next] -= 1;
-            if in_degree[next] == 0 {
-                ready.push(next);
-            }
-        }
-    }
-    (visited == nodes).then_some(paths).ok_or(in_degree)
-}

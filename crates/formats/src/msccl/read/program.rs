@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::file::{Gpu, GpuLine, StepKind, at};
 use super::order::{LinePart, NodeId};
-use super::{BufferStarts, times};
+use crate::blocks::{BufferStarts, times};
 use crate::sum;
 use oneport::error::Result;
 use oneport::schedule::{Order, Span, Spans, Step};

@@ -1,0 +1,576 @@
+//! What comes before what in a plan: operations as nodes of a graph.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::parse::{ChannelType, Op, OpAt, OpName, Place, Plan};
+use crate::blocks::{Access, Edge, HappensBefore, in_cycle, longest_paths};
+use oneport::error::{Error, Result};
+
+/// Messages that the operations of switches may become, and writes of packets that others may read,
+/// beside 64 for each operation: as many as fit into some 200 MB.
+const MAX_SWITCHED: usize = 1 << 20;
+
+/// A part of an operation that happens at once: all of it, or what one thread does.
+pub(super) struct PlanNode {
+    pub(super) at: OpAt,
+    pub(super) name: OpName,
+    pub(super) src: Vec<Vec<Place>>,
+    pub(super) dst: Vec<Vec<Place>>,
+}
+
+pub(super) struct PlanGraph<'p> {
+    pub(super) plan: &'p Plan,
+    pub(super) nodes: Vec<PlanNode>,
+    /// By node: equal for the nodes of a thread block that wait for all of its threads, else a
+    /// number of its own.
+    chain: Vec<u32>,
+    /// Edges that order memory, and those that order time alone.
+    edges: Vec<Edge>,
+    time: Vec<Edge>,
+    counters: BTreeMap<CounterId, Counter>,
+    /// By GPU: its end, if its output is known.
+    ends: Vec<Option<u32>>,
+    switched: usize,
+}
+
+/// What is counted: the signals of a channel, from a rank to another, and a semaphore of a GPU.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum CounterId {
+    Signals(usize, usize, ChannelType, usize),
+    Semaphore(usize, usize),
+}
+
+/// Additions to a counter, and subtractions, which wait until it is positive; in the order of each
+/// thread block.
+#[derive(Default)]
+struct Counter {
+    initial: usize,
+    adds: Vec<Counted>,
+    takes: Vec<Counted>,
+}
+
+#[derive(Clone, Copy)]
+struct Counted {
+    block: (usize, usize),
+    node: u32,
+    relaxed: bool,
+}
+
+/// What of a thread block later operations may have to wait for.
+#[derive(Default)]
+struct BlockState {
+    /// The last node that waited for all threads, and the nodes since then.
+    sync: Option<u32>,
+    open: Vec<u32>,
+    /// By thread: its last node.
+    lanes: HashMap<usize, u32>,
+    /// The nodes of the last operation that the thread block waited for.
+    last: Vec<u32>,
+    /// By port channel: its last transfer or signal.
+    transfers: HashMap<usize, u32>,
+}
+
+impl<'p> PlanGraph<'p> {
+    pub(super) fn new(plan: &'p Plan) -> Result<PlanGraph<'p>> {
+        let mut graph = PlanGraph {
+            plan,
+            nodes: Vec::new(),
+            chain: Vec::new(),
+            edges: Vec::new(),
+            time: Vec::new(),
+            counters: BTreeMap::new(),
+            ends: Vec::new(),
+            switched: 0,
+        };
+        let mut blocks = 0;
+        for (rank, gpu) in plan.gpus.iter().enumerate() {
+            // By barrier: by how many thread blocks, the node of each time, and its last round.
+            let mut barriers: HashMap<usize, Barrier> = HashMap::new();
+            let mut last: Vec<u32> = Vec::new();
+            for (id, semaphore) in gpu.semaphores.iter().enumerate() {
+                let id = CounterId::Semaphore(rank, id);
+                graph.counters.entry(id).or_default().initial = semaphore.init_value;
+            }
+            for (block, tb) in gpu.threadblocks.iter().enumerate() {
+                let mut state = BlockState::default();
+                for (op, of) in tb.ops.iter().enumerate() {
+                    let at = OpAt {
+                        gpu: rank,
+                        block,
+                        op,
+                    };
+                    if of.name != OpName::Pipeline {
+                        graph.add(at, of, None, blocks, &mut state, &mut barriers)?;
+                        continue;
+                    }
+                    let chunks = of.iter_context.as_ref().map_or(1, |i| i.num_chunks);
+                    let half = chunks.saturating_mul(plan.parts / 2);
+                    for window in [(0, half), (half, half.saturating_mul(2))] {
+                        for of in &of.ops {
+                            let window = Some(window);
+                            graph.add(at, of, window, blocks, &mut state, &mut barriers)?;
+                        }
+                    }
+                }
+                for barrier in barriers.values_mut() {
+                    barrier.round = 0;
+                }
+                last.extend(state.sync.into_iter().chain(state.open));
+                blocks += 1;
+            }
+            graph.end(rank, last)?;
+            for (id, barrier) in barriers {
+                barrier.ensure_complete(rank, id)?;
+            }
+        }
+        graph.count()?;
+        graph.match_packets()?;
+        Ok(graph)
+    }
+
+    fn node(&mut self, at: OpAt, name: OpName, operands: [Vec<Vec<Place>>; 2]) -> Result<u32> {
+        let me = u32::try_from(self.nodes.len());
+        let me = me.map_err(|_| Error::malformed("more than 2^32 operations"))?;
+        let [src, dst] = operands;
+        self.nodes.push(PlanNode { at, name, src, dst });
+        // The numbers of thread blocks are the even ones.
+        self.chain.push(2 * me + 1);
+        Ok(me)
+    }
+
+    /// The end of a GPU, behind the `last` nodes of its thread blocks: who uses the result reads the
+    /// output.
+    fn end(&mut self, gpu: usize, last: Vec<u32>) -> Result<()> {
+        let Some(output) = self.plan.output(gpu) else {
+            self.ends.push(None);
+            return Ok(());
+        };
+        let (block, op) = (0, 0);
+        let at = OpAt { gpu, block, op };
+        let me = self.node(at, OpName::End, [vec![vec![output]], Vec::new()])?;
+        self.edges.extend(last.into_iter().map(|last| (me, last)));
+        self.ends.push(Some(me));
+        Ok(())
+    }
+
+    /// Adds an operation of the thread block with number `block` among all.
+    fn add(
+        &mut self,
+        at: OpAt,
+        op: &Op,
+        window: Option<(usize, usize)>,
+        block: u32,
+        state: &mut BlockState,
+        barriers: &mut HashMap<usize, Barrier>,
+    ) -> Result<()> {
+        let name = op.name;
+        let operands = self.plan.operands(at, op, window)?;
+        match name {
+            OpName::Nop => {
+                let me = self.node(at, name, operands)?;
+                self.chain[me as usize] = 2 * block;
+                self.synchronise(me, state);
+            }
+            OpName::Barrier => {
+                let missing = || Error::malformed(format!("{at}: a barrier without barrier_id"));
+                let id = op.barrier_id.ok_or_else(missing)?;
+                let blocks = op.num_threadblocks.unwrap_or(0);
+                let barrier = barriers
+                    .entry(id)
+                    .or_insert_with(|| Barrier::of(at, blocks));
+                let round = barrier.round;
+                barrier.round += 1;
+                if barrier.rounds.len() == round {
+                    let me = self.node(at, name, operands)?;
+                    barrier.rounds.push((me, 0));
+                }
+                let (me, arrived) = &mut barrier.rounds[round];
+                *arrived += 1;
+                self.synchronise(*me, state);
+            }
+            OpName::Signal
+            | OpName::Rlxsignal
+            | OpName::Wait
+            | OpName::Rlxwait
+            | OpName::Flush
+            | OpName::SemAcquire
+            | OpName::SemRelease => self.add_control(at, op, state)?,
+            OpName::Put | OpName::Pws | OpName::Pwsf | OpName::Ppkt | OpName::Rppkt
+                if op.is_on_port() =>
+            {
+                self.add_transfers(at, op, operands, state)?;
+            }
+            _ => {
+                let messages: usize = operands.iter().flatten().map(Vec::len).sum();
+                self.switched += messages;
+                if self.switched > MAX_SWITCHED + 64 * self.nodes.len() {
+                    let max = MAX_SWITCHED;
+                    return Err(Error::malformed(format!(
+                        "{at}: the operations of switches become more than {max} messages"
+                    )));
+                }
+                let me = self.node(at, name, operands)?;
+                self.edges.extend(state.sync.map(|sync| (me, sync)));
+                self.block_until(me, state);
+            }
+        }
+        Ok(())
+    }
+
+    /// A node at which all threads of a thread block meet.
+    fn synchronise(&mut self, me: u32, state: &mut BlockState) {
+        let before = state.sync.into_iter().chain(state.open.drain(..));
+        self.edges.extend(before.map(|before| (me, before)));
+        self.time.extend(state.last.iter().map(|&last| (me, last)));
+        (state.sync, state.last) = (Some(me), vec![me]);
+        state.lanes.clear();
+    }
+
+    /// The thread block goes on when the node is done.
+    fn block_until(&mut self, me: u32, state: &mut BlockState) {
+        self.time.extend(state.last.iter().map(|&last| (me, last)));
+        state.last = vec![me];
+        state.open.push(me);
+    }
+
+    /// What precedes a node of one thread.
+    fn after_lane(&mut self, me: u32, lane: usize, state: &BlockState) {
+        let before = state.lanes.get(&lane).copied().or(state.sync);
+        self.edges.extend(before.map(|before| (me, before)));
+        self.time.extend(state.last.iter().map(|&last| (me, last)));
+    }
+
+    /// Signals, waits and flushes, each channel or semaphore by a thread of its own.
+    fn add_control(&mut self, at: OpAt, op: &Op, state: &mut BlockState) -> Result<()> {
+        use OpName::{Flush, Rlxsignal, Rlxwait, SemAcquire, SemRelease, Signal};
+        let name = op.name;
+        let (channels, semaphores) = match name {
+            SemAcquire | SemRelease => (Vec::new(), &op.semaphore_ids[..]),
+            _ => (self.plan.channels(at, op)?, &[][..]),
+        };
+        let semaphores = semaphores.iter().map(|&id| {
+            if id < self.plan.gpus[at.gpu].semaphores.len() {
+                Ok((CounterId::Semaphore(at.gpu, id), None))
+            } else {
+                let what = format!("{at} ({name:?}): there is no semaphore {id}");
+                Err(Error::malformed(what))
+            }
+        });
+        let semaphores: Vec<_> = semaphores.collect::<Result<_>>()?;
+        let signals = channels.into_iter().map(|(kind, channel)| {
+            let sends = matches!(name, Signal | Rlxsignal);
+            let port = (kind == ChannelType::Port).then_some(channel);
+            (self.signals(at.gpu, kind, channel, sends), port)
+        });
+        let all: Vec<_> = signals.chain(semaphores).collect();
+        // All threads start this operation at once, and the next one waits for all.
+        let mut done = Vec::new();
+        for (lane, (counter, port)) in all.into_iter().enumerate() {
+            let me = self.node(at, name, Default::default())?;
+            self.after_lane(me, lane, state);
+            let counted = Counted {
+                block: (at.gpu, at.block),
+                node: me,
+                // A proxy knows no relaxed signals.
+                relaxed: matches!(name, Rlxsignal | Rlxwait) && port.is_none(),
+            };
+            let transfer = port.and_then(|channel| state.transfers.get(&channel).copied());
+            match name {
+                Signal | Rlxsignal | SemRelease => {
+                    self.edges.extend(transfer.map(|transfer| (me, transfer)));
+                    self.counters.entry(counter).or_default().adds.push(counted);
+                    if let Some(channel) = port {
+                        // The proxy signals; the thread goes on.
+                        state.transfers.insert(channel, me);
+                        continue;
+                    }
+                }
+                Flush => self.edges.extend(transfer.map(|transfer| (me, transfer))),
+                _ => self
+                    .counters
+                    .entry(counter)
+                    .or_default()
+                    .takes
+                    .push(counted),
+            }
+            state.lanes.insert(lane, me);
+            done.push(me);
+        }
+        if !done.is_empty() {
+            state.open.extend(&done);
+            state.last = done;
+        }
+        Ok(())
+    }
+
+    /// The counter of a channel's signals: those that it sends, or those of its twin.
+    fn signals(&self, rank: usize, kind: ChannelType, channel: usize, sends: bool) -> CounterId {
+        let found = self.plan.gpus[rank].peer(kind, channel);
+        let (peer, number) = found.unwrap_or((rank, channel));
+        let (from, to) = if sends { (rank, peer) } else { (peer, rank) };
+        CounterId::Signals(from, to, kind, number)
+    }
+
+    /// Transfers on port channels: a proxy does them after the thread has asked for them.
+    fn add_transfers(
+        &mut self,
+        at: OpAt,
+        op: &Op,
+        [src, dst]: [Vec<Vec<Place>>; 2],
+        state: &mut BlockState,
+    ) -> Result<()> {
+        let channels = self.plan.channels(at, op)?;
+        if channels.len() != dst.len() {
+            return Err(Error::malformed(format!(
+                "{at} ({:?}): {} channels for {} destinations",
+                op.name,
+                channels.len(),
+                dst.len()
+            )));
+        }
+        for (lane, ((kind, channel), to)) in channels.into_iter().zip(dst).enumerate() {
+            let from = src[lane.min(src.len() - 1)].clone();
+            let peer = self.plan.gpus[at.gpu].peer(kind, channel);
+            if peer.map(|peer| peer.0) != Some(to[0].rank) {
+                let what = "the channel and the remote buffer are those of different ranks";
+                return Err(Error::malformed(format!("{at} ({:?}): {what}", op.name)));
+            }
+            let me = self.node(at, op.name, [vec![from], vec![to]])?;
+            self.after_lane(me, lane, state);
+            let before = state.transfers.insert(channel, me);
+            self.edges.extend(before.map(|before| (me, before)));
+            if op.name == OpName::Rppkt {
+                // The thread block reads the packets itself before.
+                self.block_until(me, state);
+            }
+            if matches!(op.name, OpName::Pws | OpName::Pwsf) {
+                let signal = self.node(at, OpName::Signal, Default::default())?;
+                self.edges.push((signal, me));
+                state.transfers.insert(channel, signal);
+                let id = self.signals(at.gpu, kind, channel, true);
+                self.counters.entry(id).or_default().adds.push(Counted {
+                    block: (at.gpu, at.block),
+                    node: signal,
+                    relaxed: false,
+                });
+                if op.name == OpName::Pwsf {
+                    state.lanes.insert(lane, signal);
+                    self.block_until(signal, state);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the edges from signals to waits. A wait is ordered behind a signal without which there
+    /// cannot be enough of them.
+    fn count(&mut self) -> Result<()> {
+        for counter in std::mem::take(&mut self.counters).into_values() {
+            let all = counter.adds.len();
+            if let Some(late) = counter.takes.get(counter.initial.saturating_add(all)) {
+                let PlanNode { at, name, .. } = &self.nodes[late.node as usize];
+                return Err(Error::wrong(format!(
+                    "{at} ({name:?}) waits forever: {} waits for {all} signals",
+                    counter.takes.len()
+                )));
+            }
+            // By thread block that adds: its additions.
+            let mut adding: BTreeMap<(usize, usize), Vec<Counted>> = BTreeMap::new();
+            for &add in &counter.adds {
+                adding.entry(add.block).or_default().push(add);
+            }
+            let most = adding.values().map(Vec::len).max().unwrap_or(0);
+            // By thread block that takes: how often it has.
+            let mut taken: HashMap<(usize, usize), usize> = HashMap::new();
+            for take in counter.takes {
+                let taken = taken.entry(take.block).or_default();
+                *taken += 1;
+                let needed = taken.saturating_sub(counter.initial);
+                if needed + most <= all {
+                    continue;
+                }
+                for adds in adding.values() {
+                    let spare = all - adds.len();
+                    let least = needed.saturating_sub(spare);
+                    if let Some(add) = adds[..least].last() {
+                        let relaxed = take.relaxed || add.relaxed;
+                        let edges = if relaxed {
+                            &mut self.time
+                        } else {
+                            &mut self.edges
+                        };
+                        edges.push((take.node, add.node));
+                        // The end of a GPU orders memory, whatever its threads do.
+                        let end = self.ends[take.block.0].filter(|_| !add.relaxed);
+                        self.edges.extend(end.map(|end| (end, add.node)));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the edges from who writes packets to who reads them.
+    fn match_packets(&mut self) -> Result<()> {
+        const PACKETS: usize = 3;
+        let mut written: Vec<BTreeMap<usize, (usize, u32)>> =
+            vec![BTreeMap::new(); self.plan.gpus.len()];
+        let places = |places: &[Vec<Place>]| -> Vec<Place> {
+            let packets = places
+                .iter()
+                .flatten()
+                .filter(|p| p.buffer == PACKETS && p.len > 0);
+            packets.copied().collect()
+        };
+        for (node, me) in self.nodes.iter().zip(0..) {
+            for Place {
+                rank, start, len, ..
+            } in places(&node.dst)
+            {
+                let before = written[rank].range(..start + len).next_back();
+                if let Some((_, &(_, other))) = before.filter(|(_, (end, _))| *end > start) {
+                    return Err(self.race(
+                        other,
+                        me,
+                        "packets with the same flag are written twice",
+                    ));
+                }
+                written[rank].insert(start, (start + len, me));
+            }
+        }
+        let mut edges = Vec::new();
+        for (node, me) in self.nodes.iter().zip(0..) {
+            for Place {
+                rank, start, len, ..
+            } in places(&node.src)
+            {
+                let mut from = start;
+                while from < start + len {
+                    let writer = written[rank].range(..=from).next_back();
+                    let Some((_, &(end, writer))) = writer.filter(|(_, (end, _))| *end > from)
+                    else {
+                        let PlanNode { at, name, .. } = node;
+                        return Err(Error::wrong(format!(
+                            "{at} ({name:?}) waits forever: nothing writes chunk {} of the packets that it reads",
+                            from / self.plan.parts
+                        )));
+                    };
+                    edges.push((me, writer));
+                    if edges.len() > MAX_SWITCHED + 64 * self.nodes.len() {
+                        let what = "operations read the packets of too many others";
+                        return Err(Error::malformed(what));
+                    }
+                    from = end;
+                }
+            }
+        }
+        self.edges.extend(edges);
+        Ok(())
+    }
+
+    /// The nodes in an order in which each comes after those before it: early messages first.
+    pub(super) fn order(&self) -> Result<Vec<u32>> {
+        let edges: Vec<Edge> = self.edges.iter().chain(&self.time).copied().collect();
+        let sends = |i: usize| self.nodes[i].messages() > 0;
+        let paths = longest_paths(self.nodes.len(), &edges, |i| usize::from(sends(i)));
+        let paths = paths.map_err(|in_degree| {
+            let PlanNode { at, name, .. } = &self.nodes[in_cycle(&edges, &in_degree)];
+            Error::wrong(format!(
+                "{at} ({name:?}) and others wait for each other in a cycle"
+            ))
+        })?;
+        let mut order: Vec<u32> = (0..self.nodes.len() as u32).collect();
+        order.sort_by_key(|&i| {
+            let (messages, depth) = paths[i as usize];
+            (messages, sends(i as usize), depth)
+        });
+        Ok(order)
+    }
+
+    pub(super) fn ensure_no_races(&self) -> Result<()> {
+        // Nodes access the memory of all ranks.
+        let mut accesses: Vec<Vec<Access>> = Vec::new();
+        accesses.resize_with(self.plan.gpus.len(), Vec::new);
+        let starts = self.plan.starts()?;
+        for (node, me) in self.nodes.iter().zip(0..) {
+            for (places, writes) in [(&node.src, false), (&node.dst, true)] {
+                for place in places.iter().flatten().filter(|place| place.len > 0) {
+                    let start = starts[place.rank][place.buffer] + place.start;
+                    accesses[place.rank].push(Access {
+                        node: me,
+                        range: start..start + place.len,
+                        writes,
+                    });
+                }
+            }
+        }
+        let rank = self.nodes.iter().map(|node| node.at.gpu as u32).collect();
+        let itself = (0..self.nodes.len() as u32).collect();
+        let graph = HappensBefore::new(&self.edges, rank, self.chain.clone(), itself);
+        let ordered = graph.ensure_ordered(accesses.len(), |rank, of_rank| {
+            of_rank.append(&mut accesses[rank]);
+        });
+        ordered.map_err(|unordered| {
+            unordered.error(|a, b| {
+                self.race(a, b, "at least one writes a chunk that both access, and neither comes after the other")
+            })
+        })
+    }
+
+    fn race(&self, a: u32, b: u32, why: &str) -> Error {
+        let [a, b] = [a, b].map(|i| &self.nodes[i as usize]);
+        let is_end = |node: &PlanNode| node.name == OpName::End;
+        Error::wrong(match [a, b] {
+            [node, end] | [end, node] if is_end(end) => format!(
+                "race: {} ({:?}) writes output of gpu {}, which may end before: no thread block of it waits for this",
+                node.at, node.name, end.at.gpu
+            ),
+            _ => format!(
+                "race: {} ({:?}) and {} ({:?}): {why}",
+                a.at, a.name, b.at, b.name
+            ),
+        })
+    }
+}
+
+impl PlanNode {
+    /// Messages that it sends or receives.
+    pub(super) fn messages(&self) -> usize {
+        let places = self.src.iter().chain(&self.dst).flatten();
+        places
+            .filter(|place| place.rank != self.at.gpu && place.len > 0)
+            .count()
+    }
+}
+
+/// A barrier of a GPU.
+struct Barrier {
+    at: OpAt,
+    blocks: usize,
+    /// By round: its node, and how many thread blocks come.
+    rounds: Vec<(u32, usize)>,
+    /// The next round of the thread block that is looked at.
+    round: usize,
+}
+
+impl Barrier {
+    fn of(at: OpAt, blocks: usize) -> Barrier {
+        Barrier {
+            at,
+            blocks,
+            rounds: Vec::new(),
+            round: 0,
+        }
+    }
+
+    fn ensure_complete(&self, gpu: usize, id: usize) -> Result<()> {
+        let (at, blocks) = (self.at, self.blocks);
+        match self.rounds.iter().find(|(_, come)| *come != blocks) {
+            Some((_, come)) => Err(Error::wrong(format!(
+                "{at} (Barrier) waits forever: {come} thread blocks of gpu {gpu} come to barrier {id}, which waits for \
+                 {blocks}"
+            ))),
+            None => Ok(()),
+        }
+    }
+}

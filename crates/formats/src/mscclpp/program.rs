@@ -1,0 +1,226 @@
+//! The programs of a plan's ranks: remote accesses become messages.
+
+use std::collections::HashMap;
+
+use super::graph::{PlanGraph, PlanNode};
+use super::parse::{OpName, Place, Plan};
+use crate::blocks::{BufferStarts, times};
+use crate::msccl::{ReadOptions, schedule_name};
+use crate::sum;
+use oneport::error::{Error, Result};
+use oneport::machine::Ports;
+use oneport::schedule::collective::Collective;
+use oneport::schedule::{Layout, Order, Schedule, Span, Step};
+
+impl Plan {
+    /// By rank: the first part of input, output, scratch and packets, and the end.
+    pub(super) fn starts(&self) -> Result<Vec<[usize; 5]>> {
+        let memory = self.memory()?.into_iter().zip(&self.gpus);
+        let of_rank = memory.map(|(memory, gpu)| {
+            let [i, o, s] = memory.starts;
+            let packets = memory.len;
+            let end = sum(packets, gpu.sizes()[2], "the buffer of a rank")?;
+            let starts = [i, o, s, packets, end].map(|chunk| times(chunk, self.parts));
+            let [i, o, s, packets, end] = starts;
+            Ok([i?, o?, s?, packets?, end?])
+        });
+        of_rank.collect()
+    }
+
+    fn memory(&self) -> Result<Vec<BufferStarts>> {
+        let gpus = self.gpus.iter().enumerate();
+        let of_rank = gpus.map(|(rank, gpu)| match &self.buffers {
+            Some(buffers) => buffers.of_rank(rank, None, gpu.sizes()),
+            None => BufferStarts::in_turn(gpu.sizes()),
+        });
+        of_rank.collect()
+    }
+}
+
+pub(super) struct Programs<'p> {
+    graph: &'p PlanGraph<'p>,
+    /// Elements of a part of a chunk.
+    part: usize,
+    starts: Vec<[usize; 5]>,
+    steps: Vec<Vec<Step>>,
+    /// By rank: parts of its buffer that are in use, with places for what a switch reduces.
+    len: Vec<usize>,
+    ported: Option<usize>,
+    /// By rank and direction: the ports of thread blocks.
+    ports: Vec<[HashMap<(usize, usize), usize>; 2]>,
+}
+
+impl<'p> Programs<'p> {
+    pub(super) fn new(graph: &'p PlanGraph<'p>, options: &ReadOptions) -> Result<Programs<'p>> {
+        if options.chunk == 0 {
+            return Err(Error::usage("a chunk has one element at least"));
+        }
+        let (starts, ranks) = (graph.plan.starts()?, graph.plan.gpus.len());
+        Ok(Programs {
+            graph,
+            part: options.chunk,
+            len: starts.iter().map(|starts| starts[4]).collect(),
+            starts,
+            steps: vec![Vec::new(); ranks],
+            ported: options.ported,
+            ports: vec![Default::default(); ranks],
+        })
+    }
+
+    /// The schedule with the nodes in the given order.
+    pub(super) fn schedule(mut self, order: &[u32]) -> Result<Schedule> {
+        let plan = self.graph.plan;
+        for &i in order {
+            self.add(&self.graph.nodes[i as usize])?;
+        }
+        let ports = self.ports.iter().flatten().map(HashMap::len).max();
+        let ports = Ports::BI.with_k(self.ported.or(ports).unwrap_or(1).max(1));
+        ports.validate()?;
+        let mut layout = Vec::with_capacity(self.len.len());
+        for (rank, (memory, &len)) in plan.memory()?.iter().zip(&self.len).enumerate() {
+            let len = times(len, self.part)?;
+            let chunk = times(plan.parts, self.part)?;
+            layout.push(match &plan.buffers {
+                Some(buffers) => buffers.layout(rank, None, memory, len, chunk)?,
+                None => Layout {
+                    len,
+                    ..Layout::default()
+                },
+            });
+        }
+        let collective = match &plan.buffers {
+            Some(buffers) => buffers.kind.with_root(0),
+            // No result is known that could be proved.
+            None => Collective::Multicast {
+                root: 0,
+                targets: Vec::new(),
+            },
+        };
+        let schedule = Schedule::new(ports, collective, layout, self.steps)?;
+        let name = schedule_name(&plan.name, "");
+        name.into_iter().try_fold(schedule, Schedule::with_name)
+    }
+
+    /// Adds the steps of a node, at all ranks.
+    fn add(&mut self, node: &PlanNode) -> Result<()> {
+        let (rank, src, dst) = (node.at.gpu, &node.src, &node.dst);
+        match node.name {
+            OpName::Rppkt => {
+                for to in dst {
+                    self.transfer(node, src[0][0], to[0])?;
+                }
+            }
+            OpName::Put | OpName::Pws | OpName::Pwsf | OpName::Ppkt | OpName::Get => {
+                for (from, to) in src.iter().zip(dst) {
+                    self.transfer(node, from[0], to[0])?;
+                }
+            }
+            OpName::Copy | OpName::Cpkt | OpName::Upkt => {
+                self.transfer(node, src[0][0], dst[0][0])?
+            }
+            OpName::Gstore | OpName::Gstorepkt => {
+                for &to in &dst[0] {
+                    self.transfer(node, src[0][0], to)?;
+                }
+            }
+            OpName::Glres => {
+                let Some(&first) = src[0].first().filter(|first| first.len > 0) else {
+                    return Ok(());
+                };
+                // A place of its own, for the sum.
+                let start = self.len[rank];
+                self.len[rank] = sum(start, first.len, "the buffer of a rank")?;
+                let own = Place {
+                    rank,
+                    buffer: OWN,
+                    start,
+                    len: first.len,
+                };
+                let mine = src[0]
+                    .iter()
+                    .copied()
+                    .find(|p| p.rank == rank)
+                    .unwrap_or(first);
+                self.transfer(node, mine, own)?;
+                for &from in src[0].iter().filter(|&&from| from != mine) {
+                    self.combine(node, from, own)?;
+                }
+                for &to in &dst[0] {
+                    self.transfer(node, own, to)?;
+                }
+            }
+            name if name.reduces() => {
+                let into = dst[0][0];
+                // What is combined in its place need not be copied.
+                let kept = src.iter().position(|from| from[0] == into).unwrap_or(0);
+                self.transfer(node, src[kept][0], into)?;
+                for (_, from) in src.iter().enumerate().filter(|&(i, _)| i != kept) {
+                    self.combine(node, from[0], into)?;
+                }
+                for to in &dst[1..] {
+                    self.transfer(node, into, to[0])?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Copies from a place to another, by a message if they are those of two ranks.
+    fn transfer(&mut self, node: &PlanNode, from: Place, to: Place) -> Result<()> {
+        let step = |from, to| Step::copy(from, to);
+        self.step(node, from, to, step, Step::recv)
+    }
+
+    /// Combines what is at a place with what is at another, and stores it there.
+    fn combine(&mut self, node: &PlanNode, from: Place, to: Place) -> Result<()> {
+        let step = |from, to| Step::combine(from, to, Order::MineFirst);
+        let recv = |peer, to| Step::recv_combine(peer, to, Order::MineFirst);
+        self.step(node, from, to, step, recv)
+    }
+
+    fn step(
+        &mut self,
+        node: &PlanNode,
+        from: Place,
+        to: Place,
+        local: impl FnOnce(Span, Span) -> Step,
+        recv: impl FnOnce(usize, Span) -> Step,
+    ) -> Result<()> {
+        let (src, dst) = (self.span(from)?, self.span(to)?);
+        if src.len == 0 || from.rank == to.rank && src == dst {
+            return Ok(());
+        }
+        if from.rank == to.rank {
+            if src.overlaps(dst) {
+                let (at, name) = (node.at, node.name);
+                return Err(Error::malformed(format!(
+                    "{at} ({name:?}): source and destination overlap"
+                )));
+            }
+            self.steps[from.rank].push(local(src, dst));
+            return Ok(());
+        }
+        let [out, into] = [(from.rank, 0), (to.rank, 1)].map(|(rank, way)| {
+            let ports = &mut self.ports[rank][way];
+            let next = ports.len();
+            let port = *ports.entry((node.at.gpu, node.at.block)).or_insert(next);
+            port % self.ported.unwrap_or(usize::MAX)
+        });
+        self.steps[from.rank].push(Step::send(to.rank, src).on_port(out));
+        self.steps[to.rank].push(recv(from.rank, dst).on_port(into));
+        Ok(())
+    }
+
+    fn span(&self, place: Place) -> Result<Span> {
+        let start = match place.buffer {
+            OWN => 0,
+            buffer => self.starts[place.rank][buffer],
+        };
+        let start = times(sum(start, place.start, "the buffer of a rank")?, self.part)?;
+        Ok(Span::new(start, times(place.len, self.part)?))
+    }
+}
+
+/// The buffer of places beyond those of the plan.
+const OWN: usize = 4;
