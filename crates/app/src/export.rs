@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use oneport::internal::budget::memory::WRITTEN_STEP_BYTES;
 use oneport_formats::simgrid::Network;
-use oneport_formats::{Written, dot, goal, msccl, simgrid};
+use oneport_formats::{Written, dot, goal, msccl, mscclpp, simgrid};
 
 use crate::prelude::*;
 use crate::writer::NewFolder;
@@ -18,6 +18,7 @@ Examples:
   oneport plan reduce -p 4 -a chain --segments 4 -o mine.json
   oneport export goal --schedule mine.json --form bytes -o mine.goal
   oneport export msccl allgather -p 8 -a ring -o ring.xml
+  oneport export mscclpp allreduce -p 8 -a recursive-doubling -o plan.json
   oneport export simgrid alltoall -p 16 -a pairwise --network torus -o torus
   oneport export dot broadcast -p 8 -a binomial --rounds -o b.dot
 
@@ -71,6 +72,22 @@ options! {
         to: To = Group,
 
         /// Name of the algorithm in the file [default: those of collective and algorithm]
+        name: Option<String> = Word { value: "NAME", heading: Some("Output") },
+    }
+}
+
+options! {
+    /// An execution plan of MSCCL++ (JSON), for its executor.
+    ///
+    /// Allgather, allreduce, reduce-scatter and alltoall with blocks of equal size. A message is a
+    /// write into the receiver's memory or, where that combines it, a read by the receiver; a
+    /// signal, a semaphore or a nop stands only where two accesses of a chunk need an order.
+    /// Reductions are for operators that commute.
+    #[derive(Debug)]
+    pub(crate) struct ExportMscclpp {
+        to: To = Group,
+
+        /// Name of the plan in the file [default: those of collective and algorithm]
         name: Option<String> = Word { value: "NAME", heading: Some("Output") },
     }
 }
@@ -170,13 +187,22 @@ impl Command for Goal {
 impl Command for ExportMsccl {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
-        self.to.common.delays.refuse("this format")?;
-        self.to.write(&site.caller, bytes, |input| {
-            let info = &input.info;
-            let name = || format!("oneport {} {}", info.collective, info.by());
-            let name = self.name.clone().unwrap_or_else(name);
-            Ok(msccl::write(&input.schedule, &name)?)
-        })
+        let name = self.name.as_deref();
+        self.to
+            .write_blocks(&site.caller, bytes, name, msccl::write)
+    }
+}
+
+impl Command for ExportMscclpp {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        // An operation, with its signal, its wait and two nops; and what blocks know of each other.
+        let bytes = |schedule: &Schedule| {
+            let blocks = schedule.ranks() as u128 * schedule.ports().k() as u128;
+            5 * msccl_lines(schedule) * BYTES_PER_MSCCL_LINE + 8 * blocks * blocks
+        };
+        let name = self.name.as_deref();
+        self.to
+            .write_blocks(&site.caller, bytes, name, mscclpp::write)
     }
 }
 
@@ -282,6 +308,23 @@ fn msccl_lines(schedule: &Schedule) -> u128 {
 }
 
 impl To {
+    /// Writes a format of thread blocks, under the name given or that of the algorithm.
+    fn write_blocks(
+        &self,
+        caller: &Caller,
+        bytes: impl FnOnce(&Schedule) -> u128,
+        name: Option<&str>,
+        write: impl FnOnce(&Schedule, &str) -> oneport::Result<Written>,
+    ) -> Result<Answer> {
+        self.common.delays.refuse("this format")?;
+        self.write(caller, bytes, |input| {
+            let info = &input.info;
+            let own = || format!("oneport {} {}", info.collective, info.by());
+            let name = name.map_or_else(own, str::to_string);
+            Ok(write(&input.schedule, &name)?)
+        })
+    }
+
     fn write(
         &self,
         caller: &Caller,

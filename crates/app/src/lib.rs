@@ -112,7 +112,7 @@ macro_rules! entries {
 }
 
 /// All commands.
-pub const ENTRIES: [Entry; 23] = entries![
+pub const ENTRIES: [Entry; 24] = entries![
     "list" list::ListArgs;
     "plan" plan::PlanArgs;
     "check" check::CheckArgs;
@@ -127,6 +127,7 @@ pub const ENTRIES: [Entry; 23] = entries![
     "export" export::ExportArgs, parent;
     "export goal" export::Goal;
     "export msccl" export::ExportMsccl;
+    "export mscclpp" export::ExportMscclpp;
     "export simgrid" export::Simgrid;
     "export dot" export::Dot;
     "import" import::ImportArgs, parent;

@@ -133,6 +133,8 @@ pub(crate) struct Access {
     pub(crate) node: u32,
     pub(crate) range: Range<usize>,
     pub(crate) writes: bool,
+    /// Its place among the accesses of the rank, if the file has an order of these.
+    pub(crate) number: Option<u32>,
 }
 
 /// Why accesses are not known to be in order.
@@ -202,7 +204,8 @@ impl HappensBefore {
 
     /// Fails if two accesses of a rank's buffers race. `accesses` adds those of a rank to a list.
     ///
-    /// Nodes are swept in an order in which each comes after those before it. As long as no race was
+    /// Nodes are swept in an order in which each comes after those before it: that of the file, or
+    /// one of the graph. As long as no race was
     /// found, it is enough that a read comes after the last write, and a write after all reads
     /// since: linear in the number of accesses, where nodes wait for those before them more or less
     /// directly. It fails for nodes that overlap in so many pairs that it takes too long to tell.
@@ -216,15 +219,21 @@ impl HappensBefore {
         for rank in 0..ranks {
             accesses(rank, &mut of_rank);
             // A node reads before it writes.
-            of_rank.sort_by_key(|a| (self.depth[a.node as usize], a.node, a.writes));
+            of_rank.sort_by_key(|a| {
+                let depth = self.depth[a.node as usize];
+                (a.number.unwrap_or(depth), a.node, a.writes)
+            });
             let mut chunks = Chunks::default();
             for Access {
                 node,
                 range,
                 writes,
+                ..
             } in of_rank.drain(..)
             {
-                chunks.access(range, writes, node, &mut search, &mut before);
+                let mut covers = |a: u32, b: u32| search.near(a, b) == Some(true);
+                let parts = chunks.access(range, writes, node, &mut covers, &mut before);
+                search.visits += parts + before.len();
                 before.sort_unstable();
                 before.dedup();
                 for earlier in before.drain(..) {
@@ -298,25 +307,28 @@ struct RankRegion {
 
 /// Disjoint parts of a rank's buffer by their start. What is between them was not accessed.
 #[derive(Default)]
-struct Chunks(BTreeMap<usize, RankRegion>);
+pub(crate) struct Chunks(BTreeMap<usize, RankRegion>);
 
 impl Chunks {
     /// Records that `node` accesses `range`, and adds to `before` the nodes that must come before.
-    fn access(
+    /// Of reads the last is enough that `covers` the one before it: who comes after the one comes
+    /// after the other. Returns the number of parts that were looked at.
+    pub(crate) fn access(
         &mut self,
         range: Range<usize>,
         writes: bool,
         node: u32,
-        search: &mut RaceSearch,
+        covers: &mut impl FnMut(u32, u32) -> bool,
         before: &mut Vec<u32>,
-    ) {
+    ) -> usize {
+        let mut visited = 0;
         self.cut(range.start);
         self.cut(range.end);
         if writes {
             let old: SmallVec<[usize; 4]> =
                 self.0.range(range.clone()).map(|(&at, _)| at).collect();
             for region in old.iter().filter_map(|at| self.0.remove(at)) {
-                search.visits += 1 + region.reads.len();
+                visited += 1;
                 if region.reads.is_empty() {
                     before.extend(region.write)
                 } else {
@@ -326,7 +338,7 @@ impl Chunks {
             let (end, write) = (range.end, Some(node));
             let reads = SmallVec::new();
             self.0.insert(range.start, RankRegion { end, write, reads });
-            return;
+            return visited;
         }
         let (mut from, mut gaps) = (range.start, SmallVec::<[(usize, usize); 4]>::new());
         for (&start, region) in self.0.range_mut(range.clone()) {
@@ -334,11 +346,10 @@ impl Chunks {
                 gaps.push((from, start));
             }
             from = region.end;
-            search.visits += 1;
+            visited += 1;
             before.extend(region.write);
-            // Of reads in a known order the last is enough.
             match region.reads.last_mut() {
-                Some(last) if search.near(*last, node) == Some(true) => *last = node,
+                Some(last) if covers(*last, node) => *last = node,
                 _ => region.reads.push(node),
             }
         }
@@ -350,6 +361,7 @@ impl Chunks {
             let write = None;
             self.0.insert(start, RankRegion { end, write, reads });
         }
+        visited
     }
 
     /// Makes a part that extends across `offset` two.

@@ -10,7 +10,7 @@
 //! |---|---|---|---|
 //! | [`goal`] | yes | yes | LogGOPSim and the simulators that take its files |
 //! | [`msccl`] | yes | yes | MSCCL's executor for GPUs and its tools |
-//! | [`mscclpp`] | | yes | MSCCL++ and what runs its execution plans: SGLang, torch |
+//! | [`mscclpp`] | yes | yes | MSCCL++ and what runs its execution plans: SGLang, torch |
 //! | [`simgrid`] | yes | | SimGrid: contention in networks |
 //! | [`dot`] | yes | | Graphviz |
 //! | [`selection`] | yes | | Open MPI, MPICH, Intel MPI: which algorithm for which sizes |
@@ -59,8 +59,8 @@ pub struct Written {
 }
 
 /// Reads a schedule of another form, recognised by its content: [`goal`], or [`msccl`] or
-/// [`mscclpp`], to which `options` apply, or a [`tree`]. `None` for other texts, such as schedules in
-/// JSON. The reader's errors are returned.
+/// [`mscclpp`], to which `options` apply, or a [`tree`]. `None` for other texts, such as schedules
+/// in JSON. The reader's errors are returned.
 pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>> {
     let start = text.trim_start();
     if start.starts_with('<') {

@@ -25,7 +25,7 @@
 //! `algo`, and of each step `n` (its number in the program of the rank; the parts of one message
 //! share it), `port`, and `order` where the received operand comes first.
 
-mod place;
+pub(crate) mod place;
 mod read;
 
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ const MAX_NODES: usize = 1024;
 /// schedule with unmatched messages or an undefined collective.
 pub fn write(schedule: &Schedule, name: &str) -> Result<Written> {
     ensure_own_ports(schedule, "MSCCL")?;
-    let (coll, chunks_per_loop) = collective(schedule)?;
+    let (coll, chunks_per_loop) = collective(schedule, "MSCCL")?;
     let placed = place(schedule)?;
     let chunk = placed.iter().map(|p| p.chunk).fold(0, gcd).max(1);
     let per_loop = chunks_per_loop / chunk;
@@ -107,16 +107,17 @@ fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-fn gcd(a: usize, b: usize) -> usize {
+pub(crate) fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The name of the collective, and the number of elements that are `nchunksperloop` chunks.
-fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
+/// `format` is the one that is written, for errors.
+pub(crate) fn collective(schedule: &Schedule, format: &str) -> Result<(&'static str, usize)> {
     let kind = schedule.collective().kind();
     let name = kind.row().msccl.ok_or_else(|| {
         Error::usage(format!(
-            "MSCCL has no {}: its collectives are broadcast, reduce, allreduce, gather, scatter, allgather, \
+            "{format} has no {}: its collectives are broadcast, reduce, allreduce, gather, scatter, allgather, \
              reducescatter and alltoall",
             kind.name()
         ))
@@ -128,7 +129,7 @@ fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
     let (inputs, outputs) = (lengths(|l| &l.input), lengths(|l| &l.output));
     let equal = |lengths: &[usize]| match lengths.iter().find(|&&n| n != lengths[0]) {
         Some(other) => Err(Error::usage(format!(
-            "MSCCL has blocks of equal size only, here ranks have {} and {other} elements (choose a size that the \
+            "{format} has blocks of equal size only, here ranks have {} and {other} elements (choose a size that the \
              number of ranks divides, or pad the blocks)",
             lengths[0]
         ))),
@@ -213,7 +214,7 @@ impl ThreadBlock {
 
 fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Vec<ThreadBlock>>> {
     let programs: Vec<&[Step]> = placed.iter().map(|p| &*p.program).collect();
-    let mates = mates(schedule, &programs)?;
+    let mates = mates(schedule, &programs, "MSCCL")?;
     let channels = channels(&programs);
     let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
     let mut all = Vec::with_capacity(programs.len());
@@ -271,7 +272,7 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
             };
             let mate = mates[rank][i].map(|(peer, step)| (&placed[peer], &programs[peer][step]));
             let first = steps.len();
-            for (src, dst, count) in parts(step, &placed[rank], mate, chunk) {
+            for (src, dst, count) in parts(step, &placed[rank], mate, chunk, MAX_COUNT) {
                 let (what, src, dst) = match step {
                     Step::Send { .. } => ("s", src, dst),
                     Step::Recv { .. } => ("r", src, dst),
@@ -298,10 +299,14 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
 }
 
 /// The rank and step at the other end of a transfer.
-type Mate = Option<(usize, usize)>;
+pub(crate) type Mate = Option<(usize, usize)>;
 
 /// By rank and step.
-fn mates(schedule: &Schedule, programs: &[&[Step]]) -> Result<Vec<Vec<Mate>>> {
+pub(crate) fn mates(
+    schedule: &Schedule,
+    programs: &[&[Step]],
+    format: &str,
+) -> Result<Vec<Vec<Mate>>> {
     let mut wrong = None;
     let matching = Matching::new(schedule, |mismatch| wrong = wrong.or(Some(mismatch)))?;
     if wrong.is_some() {
@@ -318,7 +323,7 @@ fn mates(schedule: &Schedule, programs: &[&[Step]]) -> Result<Vec<Vec<Mate>>> {
             let mate = mates.next();
             if step.is_empty() {
                 return Err(Error::usage(format!(
-                    "MSCCL has no steps without chunks: rank {rank}, step {i} ({}) is one (choose a size that all \
+                    "{format} has no steps without chunks: rank {rank}, step {i} ({}) is one (choose a size that all \
                      segments and blocks divide)",
                     step.name()
                 )));
@@ -365,14 +370,16 @@ fn channels(programs: &[&[Step]]) -> HashMap<(usize, usize), usize> {
 }
 
 /// A buffer and a chunk in it.
-type ChunkAt = (char, usize);
+pub(crate) type ChunkAt = (char, usize);
 
-/// The parts of a step that are contiguous on both sides, in chunks: source, destination, number.
-fn parts(
+/// The parts of a step that are contiguous on both sides, in chunks: source, destination, number,
+/// which is `most` at most.
+pub(crate) fn parts(
     step: &Step,
     mine: &Placed,
     mate: Option<(&Placed, &Step)>,
     chunk: usize,
+    most: usize,
 ) -> Vec<(ChunkAt, ChunkAt, usize)> {
     let (src, dst) = match (step, mate) {
         (Step::Send { spans, .. }, Some((theirs, mate))) => {
@@ -406,9 +413,9 @@ fn parts(
         }
     }
     let pieces = |(from, to, count): (ChunkAt, ChunkAt, usize)| {
-        (0..count).step_by(MAX_COUNT).map(move |at| {
+        (0..count).step_by(most).map(move |at| {
             let [from, to] = [from, to].map(|(buffer, first)| (buffer, first + at));
-            (from, to, MAX_COUNT.min(count - at))
+            (from, to, most.min(count - at))
         })
     };
     parts.into_iter().flat_map(pieces).collect()

@@ -30,10 +30,12 @@
 mod graph;
 mod parse;
 mod program;
+mod write;
 
 use self::graph::PlanGraph;
 use self::parse::Plan;
 use self::program::Programs;
+pub use self::write::write;
 use crate::msccl::ReadOptions;
 use oneport::error::Result;
 use oneport::schedule::Schedule;

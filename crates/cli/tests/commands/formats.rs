@@ -96,17 +96,16 @@ fn schedules_survive_a_round_trip() {
     for plan in plans(5).step_by(cases(4, 1)) {
         let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
         let wanted = json(&format!("simulate {plan}"));
-        for (format, options) in [("goal", "--form bytes"), ("msccl", "")] {
+        for (format, options) in [("goal", "--form bytes"), ("msccl", ""), ("mscclpp", "")] {
             let file = path(format);
             let output = oneport(&format!("export {format} {plan} {options} -o {file}"))
                 .output()
                 .unwrap();
             if !output.status.success() {
                 let message = String::from_utf8_lossy(&output.stderr);
-                assert!(
-                    format == "msccl" && message.contains("error: MSCCL has "),
-                    "{plan}: {message}"
-                );
+                let lacks = message.contains("error: MSCCL has ")
+                    || message.contains("error: MSCCL++ has ");
+                assert!(format.starts_with("msccl") && lacks, "{plan}: {message}");
                 continue;
             }
             let checked = json(&format!("check --schedule {file}"));
@@ -115,7 +114,7 @@ fn schedules_survive_a_round_trip() {
             let sent = |v: &serde_json::Value| v["bytes"].as_u64().unwrap();
             let units = json(&format!("simulate --schedule {file} --alpha 1000 --beta 2"));
             let chunk = sent(&wanted) / sent(&units).max(1);
-            let options = if format == "msccl" {
+            let options = if format.starts_with("msccl") {
                 format!("--chunk {chunk}")
             } else {
                 String::new()

@@ -249,10 +249,14 @@ fn files_of_other_tools_never_abort() {
     let path = |name: &str| folder.join(name).display().to_string();
     let [json, xml, goal] = ["limits-f.json", "limits-f.xml", "limits-f.goal"].map(path);
     let [out, small] = ["limits-out", "limits-small.xml"].map(path);
+    let [plan, small_plan] = ["limits-plan.json", "limits-small-plan.json"].map(path);
+    let ring = path("limits-ring.json");
     for arguments in [
         format!("plan broadcast -p 3 -a chain --segments 8000 --bytes 8000 -o {json}"),
         format!("export msccl --schedule {json} -o {xml}"),
         format!("export goal --schedule {json} -o {goal}"),
+        format!("plan allgather -p 90 -a ring --bytes 1 -o {ring}"),
+        format!("export mscclpp --schedule {ring} -o {plan}"),
     ] {
         let made = limited(4 << 20, &arguments);
         assert!(made.status.success(), "{arguments}: {made:?}");
@@ -268,10 +272,19 @@ fn files_of_other_tools_never_abort() {
         steps("nop")
     );
     std::fs::write(&small, text).unwrap();
+    let text = format!(
+        r#"{{"collective":"","inplace":true,"gpus":[{{"id":0,"input_chunks":1,"output_chunks":1,"scratch_chunks":1,
+        "threadblocks":[{{"id":0,"ops":[{}]}}]}}]}}"#,
+        vec![r#"{"name":"nop"}"#; 30_000].join(",")
+    );
+    std::fs::write(&small_plan, text).unwrap();
     let commands = [
         format!("import msccl {xml} -o {out}"),
         format!("import msccl {small} -o {out}"),
         format!("import goal {goal} -o {out}"),
+        format!("import mscclpp {plan} -o {out}"),
+        format!("import mscclpp {small_plan} -o {out}"),
+        format!("export mscclpp --schedule {ring} -o {out}"),
         format!("check --schedule {xml}"),
         format!("check --schedule {goal}"),
         format!("check --schedule {json}"),

@@ -94,6 +94,11 @@ fn what_a_file_contains_is_printed_short_and_escaped() {
         ),
         ("import msccl", format!("{algo}<X/></algo>")),
         ("import msccl", format!("{algo}<gpu id=\"X\"/></algo>")),
+        ("import mscclpp", "{\"gpus\": \"X\"}".into()),
+        (
+            "import mscclpp",
+            "{\"collective\": \"X\", \"inplace\": true, \"gpus\": []}".into(),
+        ),
     ];
     let payloads = [
         "a\u{1b}[31m\u{7}b".to_string(),

@@ -6,25 +6,25 @@ use oneport::schedule::{Layout, Schedule, Span, Spans, Step, total_len};
 /// A rank's program over three buffers, which follow one another: input, output, scratch. The input
 /// is not written.
 #[derive(Debug)]
-pub(super) struct Placed {
-    pub(super) input: usize,
-    pub(super) output: usize,
-    pub(super) scratch: usize,
-    pub(super) program: Vec<Step>,
+pub(crate) struct Placed {
+    pub(crate) input: usize,
+    pub(crate) output: usize,
+    pub(crate) scratch: usize,
+    pub(crate) program: Vec<Step>,
     /// Number of elements that divides the offset and length of every span.
-    pub(super) chunk: usize,
+    pub(crate) chunk: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Region {
+pub(crate) struct Region {
     /// `i`, `o` or `s`.
-    pub(super) buffer: char,
-    pub(super) offset: usize,
-    pub(super) len: usize,
+    pub(crate) buffer: char,
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
 }
 
 impl Region {
-    pub(super) fn take(&mut self, len: usize) {
+    pub(crate) fn take(&mut self, len: usize) {
         self.offset += len;
         self.len -= len;
     }
@@ -32,7 +32,7 @@ impl Region {
 
 impl Placed {
     /// The regions that a span of the program covers, in order.
-    pub(super) fn regions(&self, span: Span) -> impl Iterator<Item = Region> {
+    pub(crate) fn regions(&self, span: Span) -> impl Iterator<Item = Region> {
         let mut start = 0;
         let buffers = [('i', self.input), ('o', self.output), ('s', self.scratch)];
         buffers.into_iter().filter_map(move |(buffer, size)| {
@@ -52,7 +52,7 @@ impl Placed {
 ///
 /// Output elements stay output. Input elements stay input if no step writes them. Others are
 /// scratch. What is input and also something else is copied there first.
-pub(super) fn place(schedule: &Schedule) -> Result<Vec<Placed>> {
+pub(crate) fn place(schedule: &Schedule) -> Result<Vec<Placed>> {
     let ranks = schedule.layout().iter().zip(schedule.programs());
     let placed = ranks.enumerate().map(|(rank, (layout, program))| {
         for (what, spans) in [("input", &layout.input), ("output", &layout.output)] {

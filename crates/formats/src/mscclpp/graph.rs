@@ -30,6 +30,8 @@ pub(super) struct PlanGraph<'p> {
     counters: BTreeMap<CounterId, Counter>,
     /// By GPU: its end, if its output is known.
     ends: Vec<Option<u32>>,
+    /// Whether the plan says which step of a schedule each operation is.
+    pub(super) numbered: bool,
     switched: usize,
 }
 
@@ -80,6 +82,7 @@ impl<'p> PlanGraph<'p> {
             time: Vec::new(),
             counters: BTreeMap::new(),
             ends: Vec::new(),
+            numbered: false,
             switched: 0,
         };
         let mut blocks = 0;
@@ -125,6 +128,18 @@ impl<'p> PlanGraph<'p> {
         }
         graph.count()?;
         graph.match_packets()?;
+        graph.numbered = graph.nodes.iter().all(|node| {
+            let is_number = |&n: &usize| n < u32::MAX as usize;
+            if node.name == OpName::End || node.src.is_empty() && node.dst.is_empty() {
+                return true;
+            }
+            let n = &plan.op(node.at).n;
+            match node.name {
+                OpName::Copy | OpName::Re => n.len() == 1 && n.iter().all(is_number),
+                OpName::Put | OpName::Rre => n.len() == 2 && n.iter().all(is_number),
+                _ => false,
+            }
+        });
         Ok(graph)
     }
 
@@ -138,8 +153,8 @@ impl<'p> PlanGraph<'p> {
         Ok(me)
     }
 
-    /// The end of a GPU, behind the `last` nodes of its thread blocks: who uses the result reads the
-    /// output.
+    /// The end of a GPU, behind the `last` nodes of its thread blocks: who uses the result reads
+    /// the output.
     fn end(&mut self, gpu: usize, last: Vec<u32>) -> Result<()> {
         let Some(output) = self.plan.output(gpu) else {
             self.ends.push(None);
@@ -500,6 +515,7 @@ impl<'p> PlanGraph<'p> {
                         node: me,
                         range: start..start + place.len,
                         writes,
+                        number: self.number(node, place.rank),
                     });
                 }
             }
@@ -514,6 +530,21 @@ impl<'p> PlanGraph<'p> {
             unordered.error(|a, b| {
                 self.race(a, b, "at least one writes a chunk that both access, and neither comes after the other")
             })
+        })
+    }
+
+    /// The number of the step that an operation is at a rank.
+    pub(super) fn number(&self, node: &PlanNode, rank: usize) -> Option<u32> {
+        if !self.numbered {
+            return None;
+        }
+        if node.name == OpName::End {
+            return Some(u32::MAX);
+        }
+        let sends = (rank == node.at.gpu) == (node.name == OpName::Put);
+        Some(match self.plan.op(node.at).n[..] {
+            [send, receive] => (if sends { send } else { receive }) as u32,
+            ref n => n[0] as u32,
         })
     }
 

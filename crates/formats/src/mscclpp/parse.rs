@@ -2,61 +2,69 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::blocks::Buffers;
 use oneport::error::{Error, Result};
+use oneport::machine::Ports;
 use oneport::schedule::collective::{Holders, Kind};
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct PlanFile {
     #[serde(default)]
-    name: String,
-    collective: String,
-    inplace: bool,
-    gpus: Vec<Gpu>,
+    pub(super) name: String,
+    pub(super) collective: String,
+    #[serde(default)]
+    pub(super) protocol: String,
+    pub(super) inplace: bool,
+    /// Of plans that oneport writes: the ports of the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ports: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ported: Option<usize>,
+    pub(super) gpus: Vec<Gpu>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Gpu {
-    id: usize,
-    input_chunks: usize,
-    output_chunks: usize,
-    scratch_chunks: usize,
+    pub(super) id: usize,
+    pub(super) input_chunks: usize,
+    pub(super) output_chunks: usize,
+    pub(super) scratch_chunks: usize,
     pub(super) threadblocks: Vec<ThreadBlock>,
     #[serde(default)]
-    channels: Vec<Channel>,
+    pub(super) channels: Vec<Channel>,
     #[serde(default)]
-    remote_buffers: Vec<RemoteBuffer>,
+    pub(super) remote_buffers: Vec<RemoteBuffer>,
     #[serde(default)]
     pub(super) semaphores: Vec<Semaphore>,
     #[serde(skip)]
-    tables: GpuTables,
+    pub(super) tables: GpuTables,
 }
 
 /// What ids of a GPU mean, so that each is looked up at once.
 #[derive(Default)]
-struct GpuTables {
+pub(super) struct GpuTables {
     /// By type, and channel: its peer, and its number among those of this type to this peer.
     peers: [Vec<(usize, usize)>; 4],
     /// By switch channel: the number of the channel, and of the group of ranks in it.
     switches: Vec<(usize, usize)>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct ThreadBlock {
-    id: usize,
+    pub(super) id: usize,
     pub(super) ops: Vec<Op>,
     #[serde(default)]
-    channels: Vec<BlockChannels>,
+    pub(super) channels: Vec<BlockChannels>,
     #[serde(default)]
-    remote_buffer_refs: Vec<BlockBuffers>,
+    pub(super) remote_buffer_refs: Vec<BlockBuffers>,
     /// By type: the channels, and the remote buffers.
     #[serde(skip)]
-    ids: [[Vec<usize>; 4]; 2],
+    pub(super) ids: [[Vec<usize>; 4]; 2],
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ChannelType {
     Memory,
@@ -65,7 +73,7 @@ pub(super) enum ChannelType {
     None,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum BufferType {
     #[serde(rename = "i")]
     Input,
@@ -75,90 +83,108 @@ pub(super) enum BufferType {
     Scratch,
 }
 
-#[derive(Deserialize)]
-struct Channel {
-    channel_type: ChannelType,
+#[derive(Serialize, Deserialize)]
+pub(super) struct Channel {
+    pub(super) channel_type: ChannelType,
     #[serde(default)]
-    connected_to: Vec<usize>,
-    #[serde(alias = "buff")]
-    buffer_type: Option<BufferType>,
-    #[serde(default)]
-    rank_groups: Vec<RankGroup>,
+    pub(super) connected_to: Vec<usize>,
+    #[serde(alias = "buff", skip_serializing_if = "Option::is_none")]
+    pub(super) buffer_type: Option<BufferType>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) rank_groups: Vec<RankGroup>,
 }
 
-#[derive(Deserialize)]
-struct RankGroup {
+#[derive(Serialize, Deserialize)]
+pub(super) struct RankGroup {
     ranks: Vec<usize>,
 }
 
-#[derive(Deserialize)]
-struct RemoteBuffer {
-    rank: usize,
+#[derive(Serialize, Deserialize)]
+pub(super) struct RemoteBuffer {
+    pub(super) rank: usize,
     #[serde(rename = "type")]
-    buffer: BufferType,
+    pub(super) buffer: BufferType,
+    #[serde(default)]
+    pub(super) access_channel_types: Vec<ChannelType>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Semaphore {
     pub(super) init_value: usize,
 }
 
-#[derive(Deserialize)]
-struct BlockChannels {
-    channel_type: ChannelType,
-    channel_ids: Vec<usize>,
+#[derive(Serialize, Deserialize)]
+pub(super) struct BlockChannels {
+    pub(super) channel_type: ChannelType,
+    pub(super) channel_ids: Vec<usize>,
 }
 
-#[derive(Deserialize)]
-struct BlockBuffers {
-    access_channel_type: ChannelType,
-    remote_buffer_ids: Vec<usize>,
+#[derive(Serialize, Deserialize)]
+pub(super) struct BlockBuffers {
+    pub(super) access_channel_type: ChannelType,
+    pub(super) remote_buffer_ids: Vec<usize>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Op {
     pub(super) name: OpName,
-    #[serde(default)]
-    src_buff: Vec<Operand>,
-    #[serde(default)]
-    dst_buff: Vec<Operand>,
-    channel_type: Option<ChannelType>,
-    #[serde(default)]
-    channel_ids: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) src_buff: Vec<Operand>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) dst_buff: Vec<Operand>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) channel_type: Option<ChannelType>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) channel_ids: Vec<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) barrier_id: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) num_threadblocks: Option<usize>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) semaphore_ids: Vec<usize>,
-    tbg_info: Option<BlockGroup>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tbg_info: Option<BlockGroup>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) iter_context: Option<Iterations>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) ops: Vec<Op>,
+    /// Of plans that oneport writes: the number of the step, of a message at its sender and at its
+    /// receiver, their ports if not 0, and whether the received operand comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) n: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) port: Vec<usize>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) theirs_first: bool,
 }
 
-#[derive(Deserialize)]
-struct Operand {
-    #[serde(rename = "type")]
-    buffer: Option<BufferType>,
-    buffer_id: Option<usize>,
-    switch_channel_id: Option<usize>,
-    index: usize,
-    size: usize,
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Operand {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(super) buffer: Option<BufferType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) buffer_id: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) switch_channel_id: Option<usize>,
+    pub(super) index: usize,
+    pub(super) size: usize,
 }
 
-#[derive(Clone, Copy, Deserialize)]
-struct BlockGroup {
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct BlockGroup {
     tb_id: usize,
     tbg_size: usize,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Iterations {
     pub(super) num_chunks: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Default, Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OpName {
+    #[default]
     Nop,
     Barrier,
     Put,
@@ -230,6 +256,9 @@ pub(super) struct Plan {
     pub(super) gpus: Vec<Gpu>,
     /// Elements of a chunk at least, so that parts of thread blocks and of pipelines are whole.
     pub(super) parts: usize,
+    /// The ports of the schedule from which oneport wrote the plan.
+    pub(super) ports: Option<Ports>,
+    pub(super) has_packets: bool,
 }
 
 /// An operation in a file, for errors.
@@ -300,8 +329,14 @@ impl Plan {
                 }
             }
         }
+        let ports = file.ports.as_deref().and_then(Ports::named);
+        let blocks = file.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
+        let ops = blocks.flat_map(|tb| &tb.ops);
+        let mut ops = ops.flat_map(|op| std::iter::once(op).chain(&op.ops));
         let plan = Plan {
+            has_packets: ops.any(|op| op.name.packets() != [false; 3]),
             buffers: buffers(&file)?,
+            ports: ports.map(|ports| ports.with_k(file.ported.unwrap_or(1))),
             name: file.name,
             gpus: file.gpus,
             parts,
@@ -422,6 +457,10 @@ impl Plan {
         Ok([src, dst])
     }
 
+    pub(super) fn op(&self, at: OpAt) -> &Op {
+        &self.gpus[at.gpu].threadblocks[at.block].ops[at.op]
+    }
+
     /// The channels that an operation uses, by thread: type and number among those of the type of
     /// its GPU.
     pub(super) fn channels(&self, at: OpAt, op: &Op) -> Result<Vec<(ChannelType, usize)>> {
@@ -502,6 +541,13 @@ impl ThreadBlock {
 }
 
 impl Op {
+    pub(super) fn of(name: OpName) -> Op {
+        Op {
+            name,
+            ..Op::default()
+        }
+    }
+
     /// Whether a proxy does it, not the thread block.
     pub(super) fn is_on_port(&self) -> bool {
         self.channel_type == Some(ChannelType::Port)

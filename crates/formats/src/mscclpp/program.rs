@@ -10,16 +10,18 @@ use crate::sum;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 use oneport::schedule::collective::Collective;
-use oneport::schedule::{Layout, Order, Schedule, Span, Step};
+use oneport::schedule::{Layout, Order, Schedule, Span, Spans, Step};
 
 impl Plan {
-    /// By rank: the first part of input, output, scratch and packets, and the end.
+    /// By rank: the first part of input, output, scratch and packets, if there are any, and the
+    /// end.
     pub(super) fn starts(&self) -> Result<Vec<[usize; 5]>> {
         let memory = self.memory()?.into_iter().zip(&self.gpus);
         let of_rank = memory.map(|(memory, gpu)| {
             let [i, o, s] = memory.starts;
             let packets = memory.len;
-            let end = sum(packets, gpu.sizes()[2], "the buffer of a rank")?;
+            let scratch = if self.has_packets { gpu.sizes()[2] } else { 0 };
+            let end = sum(packets, scratch, "the buffer of a rank")?;
             let starts = [i, o, s, packets, end].map(|chunk| times(chunk, self.parts));
             let [i, o, s, packets, end] = starts;
             Ok([i?, o?, s?, packets?, end?])
@@ -42,10 +44,13 @@ pub(super) struct Programs<'p> {
     /// Elements of a part of a chunk.
     part: usize,
     starts: Vec<[usize; 5]>,
-    steps: Vec<Vec<Step>>,
+    /// By rank, with the numbers that the plan gives them.
+    steps: Vec<Vec<(Option<u32>, Step)>>,
     /// By rank: parts of its buffer that are in use, with places for what a switch reduces.
     len: Vec<usize>,
     ported: Option<usize>,
+    /// Whether ports are those of the plan.
+    kept: bool,
     /// By rank and direction: the ports of thread blocks.
     ports: Vec<[HashMap<(usize, usize), usize>; 2]>,
 }
@@ -63,6 +68,9 @@ impl<'p> Programs<'p> {
             starts,
             steps: vec![Vec::new(); ranks],
             ported: options.ported,
+            kept: graph.numbered
+                && (graph.plan.ports)
+                    .is_some_and(|own| options.ported.is_none_or(|k| own.k() <= k)),
             ports: vec![Default::default(); ranks],
         })
     }
@@ -73,8 +81,11 @@ impl<'p> Programs<'p> {
         for &i in order {
             self.add(&self.graph.nodes[i as usize])?;
         }
-        let ports = self.ports.iter().flatten().map(HashMap::len).max();
-        let ports = Ports::BI.with_k(self.ported.or(ports).unwrap_or(1).max(1));
+        let used = self.ports.iter().flatten().map(HashMap::len).max();
+        let own = plan.ports.filter(|_| self.kept);
+        let k = self.ported.or(own.map(Ports::k)).or(used);
+        let ports = plan.ports.unwrap_or(Ports::BI);
+        let ports = ports.with_k(k.unwrap_or(1).max(1));
         ports.validate()?;
         let mut layout = Vec::with_capacity(self.len.len());
         for (rank, (memory, &len)) in plan.memory()?.iter().zip(&self.len).enumerate() {
@@ -96,8 +107,13 @@ impl<'p> Programs<'p> {
                 targets: Vec::new(),
             },
         };
-        let schedule = Schedule::new(ports, collective, layout, self.steps)?;
-        let name = schedule_name(&plan.name, "");
+        let programs = self.steps.into_iter().map(merged).collect::<Result<_>>()?;
+        let schedule = Schedule::new(ports, collective, layout, programs)?;
+        let kind = plan
+            .buffers
+            .as_ref()
+            .map_or("", |buffers| buffers.kind.name());
+        let name = schedule_name(&plan.name, &format!("oneport {kind} "));
         name.into_iter().try_fold(schedule, Schedule::with_name)
     }
 
@@ -174,8 +190,13 @@ impl<'p> Programs<'p> {
 
     /// Combines what is at a place with what is at another, and stores it there.
     fn combine(&mut self, node: &PlanNode, from: Place, to: Place) -> Result<()> {
-        let step = |from, to| Step::combine(from, to, Order::MineFirst);
-        let recv = |peer, to| Step::recv_combine(peer, to, Order::MineFirst);
+        let order = if self.graph.plan.op(node.at).theirs_first {
+            Order::TheirsFirst
+        } else {
+            Order::MineFirst
+        };
+        let step = |from, to| Step::combine(from, to, order);
+        let recv = |peer, to| Step::recv_combine(peer, to, order);
         self.step(node, from, to, step, recv)
     }
 
@@ -198,17 +219,25 @@ impl<'p> Programs<'p> {
                     "{at} ({name:?}): source and destination overlap"
                 )));
             }
-            self.steps[from.rank].push(local(src, dst));
+            let number = self.graph.number(node, from.rank);
+            self.steps[from.rank].push((number, local(src, dst)));
             return Ok(());
         }
         let [out, into] = [(from.rank, 0), (to.rank, 1)].map(|(rank, way)| {
+            if self.kept {
+                let given = self.graph.plan.op(node.at).port.get(way);
+                return given.copied().unwrap_or(0);
+            }
             let ports = &mut self.ports[rank][way];
             let next = ports.len();
             let port = *ports.entry((node.at.gpu, node.at.block)).or_insert(next);
             port % self.ported.unwrap_or(usize::MAX)
         });
-        self.steps[from.rank].push(Step::send(to.rank, src).on_port(out));
-        self.steps[to.rank].push(recv(from.rank, dst).on_port(into));
+        let [sent, received] = [from.rank, to.rank].map(|rank| self.graph.number(node, rank));
+        let send = Step::send(to.rank, src).on_port(out);
+        let receive = recv(from.rank, dst).on_port(into);
+        self.steps[from.rank].push((sent, send));
+        self.steps[to.rank].push((received, receive));
         Ok(())
     }
 
@@ -220,6 +249,49 @@ impl<'p> Programs<'p> {
         let start = times(sum(start, place.start, "the buffer of a rank")?, self.part)?;
         Ok(Span::new(start, times(place.len, self.part)?))
     }
+}
+
+/// The program of a rank, in the order of the numbers of its steps. Those with the same number are
+/// parts of one step.
+fn merged(mut steps: Vec<(Option<u32>, Step)>) -> Result<Vec<Step>> {
+    steps.sort_by_key(|&(number, _)| number);
+    let mut program: Vec<Step> = Vec::with_capacity(steps.len());
+    let mut last = None;
+    for (number, step) in steps {
+        if number.is_none() || number != last {
+            last = number;
+            program.push(step);
+            continue;
+        }
+        let ends = |step: &Step| (step.name(), step.peer(), step.port());
+        let same = program
+            .last_mut()
+            .filter(|before| ends(before) == ends(&step));
+        let whole = same.ok_or_else(|| {
+            Error::malformed(format!(
+                "operations with n {} are parts of different steps",
+                number.unwrap_or(0)
+            ))
+        })?;
+        match (whole, step) {
+            (Step::Send { spans, .. }, Step::Send { spans: more, .. })
+            | (Step::Recv { spans, .. }, Step::Recv { spans: more, .. })
+            | (Step::RecvCombine { spans, .. }, Step::RecvCombine { spans: more, .. }) => {
+                append(spans, &more);
+            }
+            (Step::Copy { src, dst }, Step::Copy { src: s, dst: d })
+            | (Step::Combine { src, dst, .. }, Step::Combine { src: s, dst: d, .. }) => {
+                append(src, &s);
+                append(dst, &d);
+            }
+            _ => {}
+        }
+    }
+    Ok(program)
+}
+
+fn append(spans: &mut Spans, more: &Spans) {
+    more.iter().for_each(|&span| spans.append(span));
 }
 
 /// The buffer of places beyond those of the plan.

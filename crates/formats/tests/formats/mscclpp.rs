@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use oneport::error::ErrorKind;
-use oneport::{Error, Schedule};
+use oneport::schedule::collective::Holders;
+use oneport::{CostModel, Error, Kind, Schedule, Step};
 use oneport_formats::msccl::ReadOptions;
-use oneport_formats::mscclpp::read;
+use oneport_formats::mscclpp::{read, write};
 use serde_json::{Value, json};
 
 use self::interpreter::Interpreter;
+use crate::grid;
 
 fn read_plan(plan: &Value) -> Result<Schedule, Error> {
     read(&plan.to_string(), &ReadOptions::default())
@@ -436,4 +438,144 @@ fn mutants_are_judged_as_an_interpreter_does() {
         judged > 600 && right > 20 && judged - right > 300,
         "{judged} {right}"
     );
+}
+
+/// Written and read back, all algorithms are as they were, and a plan that is written again is the
+/// same.
+#[test]
+fn written_schedules_are_read_back() {
+    let cost = CostModel::new(3.0, 1.0).gamma(2.0);
+    let (mut written, mut equal, mut early) = (0, 0, 0);
+    for (name, schedule) in grid() {
+        let row = schedule.collective().kind().row();
+        let text = match write(&schedule, "x") {
+            Ok(written) => written.text,
+            Err(error) => {
+                let rooted = [row.input.0, row.output.0] != [Holders::Every; 2];
+                let others = matches!(
+                    schedule.collective().kind(),
+                    Kind::Scan | Kind::Exscan | Kind::Barrier
+                );
+                let empty = schedule.programs().iter().flatten().any(Step::is_empty);
+                let unequal = error.to_string().contains("blocks of equal size");
+                assert!(rooted || others || empty || unequal, "{name}: {error}");
+                continue;
+            }
+        };
+        let read = |text: &str, chunk: usize| {
+            let options = ReadOptions {
+                chunk,
+                ..ReadOptions::default()
+            };
+            read(text, &options).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"))
+        };
+        let largest = |s: &Schedule| {
+            let sends = s.programs().iter().flatten().filter(|s| s.is_send());
+            sends.map(Step::len).max().unwrap_or(1)
+        };
+        let chunk = largest(&schedule) / largest(&read(&text, 1));
+        let back = read(&text, chunk).with_element_bytes(4);
+        let report = back.check();
+        assert!(report.is_correct(), "{name}: {report}\n{text}");
+        assert_eq!(report.keeps_order, schedule.check().keeps_order, "{name}");
+        assert_eq!(back.ports(), schedule.ports(), "{name}");
+        assert_eq!(back.collective(), schedule.collective(), "{name}");
+        let time = |s: &Schedule| s.simulate(&cost).unwrap().makespan();
+        assert_eq!(time(&back), time(&schedule), "{name}\n{text}");
+        assert_eq!(write(&back, "x").unwrap().text, text, "{name}");
+        equal += usize::from(back.programs() == schedule.programs());
+        early += usize::from(signals_early(&serde_json::from_str(&text).unwrap()));
+        written += 1;
+    }
+    println!("{written} written, {equal} with equal programs, {early} with early signals");
+    assert!(written > 900 && equal > 800, "{written} {equal}");
+    assert!(early * 100 > written * 95, "{written} {early}");
+}
+
+/// Whether the operations of a plan are signalled at once, before its thread block waits again.
+fn signals_early(plan: &Value) -> bool {
+    operations(plan).iter().all(|&[g, b, i]| {
+        let ops = &plan["gpus"][g]["threadblocks"][b]["ops"];
+        let signals = ["signal", "sem_release"].map(Value::from);
+        let early = ["nop", "signal", "sem_release"].map(Value::from);
+        !signals.contains(&ops[i]["name"]) || i > 0 && early.contains(&ops[i - 1]["name"])
+    })
+}
+
+#[test]
+fn a_written_exchange() {
+    let schedule = oneport::Request::allreduce(2, 4)
+        .plan("recursive-doubling")
+        .unwrap();
+    let plan: Value = serde_json::from_str(&write(&schedule, "x").unwrap().text).unwrap();
+    assert_eq!(plan["inplace"], true);
+    for gpu in plan["gpus"].as_array().unwrap() {
+        let sizes =
+            ["input", "output", "scratch"].map(|name| gpu[format!("{name}_chunks")].clone());
+        assert_eq!(sizes, [1, 1, 1]);
+        let ops = gpu["threadblocks"][0]["ops"].as_array().unwrap();
+        let names: Vec<&str> = ops.iter().map(|op| op["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["put", "nop", "signal", "wait", "nop", "re"]);
+    }
+}
+
+#[test]
+fn what_mscclpp_lacks_is_refused() {
+    let broadcast = oneport::Request::broadcast(4, 8).plan("binomial").unwrap();
+    let unequal = oneport::Request::allgather(3, 1)
+        .blocks(vec![1, 2, 3])
+        .plan("ring");
+    for (schedule, expected) in [
+        (broadcast, "MSCCL++ has no broadcast"),
+        (unequal.unwrap(), "MSCCL++ has blocks of equal size only"),
+    ] {
+        let error = write(&schedule, "x").unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// Without any one of its signals, semaphores and `nop`s, a written plan is wrong. A literal
+/// interpreter agrees.
+#[test]
+fn written_plans_synchronise_no_more_than_they_must() {
+    let (mut written, mut dropped) = (0, 0);
+    for (name, schedule) in grid() {
+        let Ok(text) = write(&schedule, "x") else {
+            continue;
+        };
+        let plan: Value = serde_json::from_str(&text.text).unwrap();
+        let all = operations(&plan);
+        if schedule.ranks() > 6 || all.len() > 60 || written > 120 {
+            continue;
+        }
+        assert_eq!(verdict(&plan), Some(true), "{name}");
+        assert!(Interpreter::new(&plan, 2).is_right(), "{name}\n{plan}");
+        written += 1;
+        let op = |plan: &Value, [g, b, i]: [usize; 3]| {
+            plan["gpus"][g]["threadblocks"][b]["ops"][i]["name"]
+                .as_str()
+                .unwrap()
+                .to_string()
+        };
+        for at in &all {
+            let name_of = op(&plan, *at);
+            if !["nop", "wait", "sem_acquire"].contains(&&*name_of) {
+                continue;
+            }
+            let mut mutant = plan.clone();
+            let [g, b, i] = *at;
+            let ops = mutant["gpus"][g]["threadblocks"][b]["ops"].as_array_mut();
+            ops.unwrap().remove(i);
+            assert_eq!(
+                verdict(&mutant),
+                Some(false),
+                "{name}: {name_of} {at:?}\n{plan}"
+            );
+            let expected = Interpreter::new(&mutant, 2).is_right();
+            assert!(!expected, "{name}: {name_of} {at:?}\n{plan}");
+            dropped += 1;
+        }
+    }
+    println!("{written} plans, {dropped} operations left out");
+    assert!(written > 60 && dropped > 500, "{written} {dropped}");
 }

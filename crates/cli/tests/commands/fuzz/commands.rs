@@ -35,7 +35,7 @@ enum Input {
 /// `SIZE`, `TIME`, `COUNT`, `RANKS`, `LIST` and `NAME` are replaced by valid or almost valid
 /// arguments. Vectors are short where alpha may be 0, because the best segments are then single
 /// bytes.
-const COMMANDS: [(&str, Input); 31] = [
+const COMMANDS: [(&str, Input); 32] = [
     ("check --schedule -", Input::Schedule),
     (
         "check --schedule - --json --most-errors COUNT",
@@ -57,6 +57,7 @@ const COMMANDS: [(&str, Input); 31] = [
     ),
     ("export goal --schedule -", Input::Schedule),
     ("export msccl --schedule -", Input::Schedule),
+    ("export mscclpp --schedule -", Input::Schedule),
     ("export dot --rounds --schedule -", Input::Schedule),
     ("export simgrid --schedule - -o FOLDER", Input::Schedule),
     ("run --schedule - --deadline 50ms", Input::Schedule),

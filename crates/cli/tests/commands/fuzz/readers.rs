@@ -114,10 +114,11 @@ fn msccl_files() {
     });
 }
 
-/// A plan of MSCCL++ for two GPUs, with all that ids lead to.
+/// A plan of MSCCL++ for two GPUs, with all that ids lead to. RANK in `ops` is that of the GPU.
 fn plan(ops: &str) -> String {
     let gpu = |rank: usize| {
         let peer = 1 - rank;
+        let ops = ops.replace("RANK", &rank.to_string());
         format!(
             r#"{{"id":{rank},"input_chunks":2,"output_chunks":2,"scratch_chunks":4,"threadblocks":[{{"id":0,"ops":[{ops}],
             "channels":[{{"channel_type":"memory","channel_ids":[0]}},{{"channel_type":"port","channel_ids":[0]}},
@@ -140,7 +141,7 @@ fn mscclpp_plans() {
     let own = r#"{"type":"i","index":0,"size":2}"#;
     let scratch = r#"{"type":"s","index":0,"size":2}"#;
     let remote = |id: usize| format!(r#"{{"buffer_id":{id},"index":0,"size":2}}"#);
-    let switch = r#"{"switch_channel_id":0,"index":0,"size":1}"#;
+    let switch = r#"{"switch_channel_id":0,"index":RANK,"size":1}"#;
     let op = |name: &str, kind: &str, src: &str, dst: &str| {
         format!(
             r#"{{"name":"{name}","src_buff":[{src}],"dst_buff":[{dst}],"channel_type":"{kind}","channel_ids":[0]}}"#
@@ -197,6 +198,8 @@ fn mscclpp_plans() {
                 nop.into(),
                 op("glres", "switch", switch, switch),
                 nop.into(),
+                on("signal"),
+                on("wait"),
                 semaphore("sem_release"),
                 r#"{"name":"barrier","barrier_id":0,"num_threadblocks":1}"#.into(),
             ]
@@ -211,6 +214,14 @@ fn mscclpp_plans() {
         let Some(schedule) = accepted(read) else {
             return false;
         };
+        if let Ok(written) = mscclpp::write(&schedule, "x") {
+            let again = mscclpp::read(&written.text, &msccl::ReadOptions::default()).unwrap();
+            assert_eq!(
+                mscclpp::write(&again, "x").unwrap().text,
+                written.text,
+                "{text}"
+            );
+        }
         exercise(&schedule);
         true
     });
@@ -240,7 +251,11 @@ fn consume(schedule: &Schedule, cost: &CostModel) {
         };
         let _ = goal::write(schedule, &options);
     }
-    let _ = msccl::write(schedule, "x");
+    // A line has 71 chunks at most: the command refuses what becomes too many.
+    if schedule.layout().iter().all(|layout| layout.len < 1 << 24) {
+        let _ = msccl::write(schedule, "x");
+    }
+    let _ = mscclpp::write(schedule, "x");
     let _ = (dot::tree(schedule), dot::rounds(schedule));
     // A crossbar has a link for each pair of ranks.
     if schedule.ranks() > 1 << 10 {

@@ -421,6 +421,7 @@ impl<'f> LineGraph<'f> {
                         node: i,
                         range: start..start + node.line.count,
                         writes,
+                        number: None,
                     });
                 }
             }

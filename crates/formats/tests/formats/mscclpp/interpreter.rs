@@ -340,7 +340,8 @@ impl Interpreter {
                 } else {
                     vec![(src, dst)]
                 };
-                // A thread moves an element of each pair in turn: the pairs of an operation are in order.
+                // A thread moves an element of each pair in turn: the pairs of an operation are in
+                // order.
                 let waits = |item: &Item| {
                     let mut cells = item.src.iter().flatten();
                     item.takes.is_some() || cells.any(|cell| cell.1 == 'p')
