@@ -69,6 +69,7 @@ page!(errata, "errata");
 /// The commands of the command line.
 pub mod commands {
     page!(atlas, "commands/atlas");
+    page!(bits, "commands/bits");
     page!(calibrate, "commands/calibrate");
     page!(check, "commands/check");
     page!(compare, "commands/compare");

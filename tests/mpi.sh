@@ -8,7 +8,7 @@
 #     tests/mpi.sh links hosts  parts by name, here those of measured links and of two hosts
 #     tests/mpi.sh fetch        the libraries alone
 #
-# The parts: rules, schedules, programs, commands, measured, links, once, refusals, failures, foreign, hosts.
+# The parts: rules, schedules, programs, commands, bits, measured, links, once, refusals, failures, foreign, hosts.
 #
 # ONEPORT_OPENMPI_DEBUG=/opt/openmpi, the prefix of a debug build of Open MPI 6 (--enable-debug),
 # has its cases run as well: this build names the algorithms that rules choose.
@@ -27,7 +27,7 @@ for argument; do
     case $argument in
     quick) nth=15 ;;
     fetch) fetch=yes ;;
-    rules | schedules | programs | commands | measured | links | once | refusals | failures | foreign | hosts)
+    rules | schedules | programs | commands | bits | measured | links | once | refusals | failures | foreign | hosts)
         parts+=("$argument") ;;
     *) echo "no part of this test: $argument" >&2 && exit 2 ;;
     esac
@@ -200,6 +200,29 @@ commands() {
     grep -q '^reduce,2,bi,1,u8,sum,native,processes,1024,' "$work/before.csv" || fail "$work/before.csv"
     expect 0 '^ *1 KiB .*\(same\|faster\|slower\)$' 2 \
         "$oneport" run reduce --bytes 1KiB..2KiB --baseline "$work/before.csv"
+}
+
+# Probes reveal of schedules the trees that are proved, and those of the library's functions.
+bits() {
+    local collective name forced count=0
+    for collective in allreduce reduce reduce_scatter; do
+        for name in $("$oneport" list "$collective" --json | grep -o '"name": "[^"]*"' | cut -d '"' -f 4); do
+            "$oneport" plan "$collective" -p 5 --bytes 28 --dtype f32 -a "$name" >/dev/null 2>&1 || continue
+            [ "$nth" = 1 ] || [ $((count++ % 20)) = 0 ] || continue
+            expect 0 '^28 B .* yes ' 5 "$oneport" bits "$collective" --bytes 28 -a "$name"
+        done
+    done
+    expect 0 '"same_on_all_ranks": true' 5 "$oneport" bits reduce --library --bytes 1KiB --json
+    expect error 'min of f32 is exact in any order' 2 "$oneport" bits allreduce --library --op min
+    [ "$library" = openmpi ] || return 0
+    local -x OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_priority=100
+    for forced in '1 chain' '3 recursive-doubling' '6 rabenseifner'; do
+        expect 0 "^1.5 KiB .*[ ,]${forced#* }" 6 env "OMPI_MCA_coll_tuned_allreduce_algorithm=${forced% *}" \
+            "$oneport" bits allreduce --library --bytes 1536
+    done
+    # The sum of block 1 begins at rank 1 and goes up.
+    expect 0 '  (0+(((1+2)+3)+4))$' 5 env OMPI_MCA_coll_tuned_allreduce_algorithm=4 \
+        "$oneport" bits allreduce --library --bytes 20
 }
 
 # One command that plans for what another one has measured.
@@ -702,6 +725,7 @@ try() {
     # The other interface of a library that has been tested.
     [ "$nth" = 1 ] || [ "$library" != mpich-abi ] || return 0
     part commands
+    part bits
     part measured
     [ "$nth" -gt 1 ] || part busy
     part links

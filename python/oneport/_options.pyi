@@ -725,6 +725,8 @@ class SynthesizeOptions(TypedDict, total=False):
     """The root"""
     rounds: int | str | None
     """Decide about this number of rounds alone"""
+    same_bits: bool | None
+    """Give all ranks of an allreduce the same bits of a sum of floats: one tree of all ranks. With --items 1 trees of all shapes are tried"""
     steps: int | str | None
     """Divide the rounds among this many steps: what arrives is passed on in a later step (SCCL)"""
     table: bool | None

@@ -48,6 +48,9 @@ pub struct Bits {
     /// That tree in words, for up to 16 ranks: `((0+1)+(2+3))`. A scan has none: it has a tree for
     /// each rank.
     pub words: Option<String>,
+    /// A hash of the trees of all output elements on all ranks: two schedules of one collective
+    /// with the same hash give the same bits at all places of a vector of this length.
+    pub everywhere: String,
     /// The most combinations between a contribution and its output. To first order, the rounding
     /// error of a sum is at most this depth, times the unit roundoff, times the sum of the
     /// absolute values of its contributions.
@@ -98,6 +101,8 @@ pub(super) struct BitsProof {
     places_differ: bool,
     /// Of that shape, and of those before.
     hash: Option<u64>,
+    /// Of all shapes of all outputs.
+    everywhere_hash: u64,
     /// The first difference from rank 0: element, rank, shapes.
     differs: Option<(usize, usize, [u32; 2])>,
 }
@@ -119,6 +124,7 @@ impl BitsProof {
             one: None,
             places_differ: false,
             hash: None,
+            everywhere_hash: 0,
             differs: None,
         })
     }
@@ -144,6 +150,12 @@ impl BitsProof {
                 Some(one) => self.places_differ |= one != shape,
             }
         }
+        let mut hash = mixed(self.everywhere_hash, rank as u64);
+        for run in self.output.chunk_by(|a, b| a.1 == b.1) {
+            let len: usize = run.iter().map(|(len, _)| len).sum();
+            hash = mixed(mixed(hash, len as u64), self.shapes.hash(run[0].1));
+        }
+        self.everywhere_hash = hash;
         if rank == 0 {
             std::mem::swap(&mut self.first, &mut self.output);
         } else if self.everywhere && self.differs.is_none() {
@@ -177,6 +189,7 @@ impl BitsProof {
                 [one] => words(symbols, one),
                 _ => None,
             },
+            everywhere: hexadecimal(self.everywhere_hash),
             depth,
             differs: self.differs.map(&mut difference),
         }

@@ -150,6 +150,11 @@ impl ShownBits {
         words.unwrap_or_else(|| self.cell())
     }
 
+    /// The tree in words, if all places have one and it is of few ranks.
+    pub(crate) fn words(&self) -> Option<String> {
+        self.bits.words.clone()
+    }
+
     /// In a sentence.
     pub(crate) fn sentence(&self) -> String {
         let of = match self.rounding.is_given {

@@ -31,6 +31,7 @@ mod own_file;
 mod parallel;
 mod plan;
 mod prelude;
+mod probe;
 mod progress;
 mod ranges;
 mod run;
@@ -112,7 +113,7 @@ macro_rules! entries {
 }
 
 /// All commands.
-pub const ENTRIES: [Entry; 24] = entries![
+pub const ENTRIES: [Entry; 25] = entries![
     "list" list::ListArgs;
     "plan" plan::PlanArgs;
     "check" check::CheckArgs;
@@ -124,6 +125,7 @@ pub const ENTRIES: [Entry; 24] = entries![
     "calibrate" calibrate::CalibrateArgs;
     "tune" tune::TuneArgs;
     "guidelines" guidelines::GuidelinesArgs;
+    "bits" probe::BitsArgs;
     "export" export::ExportArgs, parent;
     "export goal" export::Goal;
     "export msccl" export::ExportMsccl;

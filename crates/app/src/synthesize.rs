@@ -31,6 +31,7 @@ Examples:
   oneport synthesize allgather -p 7 --ports uni --proof gossip  gossip.cnf, gossip.drat
   oneport synthesize scan -p 8 --ports uni -o scan.json         for check, simulate, run and draw
   oneport synthesize allgather --graph cluster.json --items 1    on the links of a cost file
+  oneport synthesize allreduce -p 7 --items 1 --same-bits        all ranks add in one tree
   oneport synthesize --table -p 2..=6 --budget 2s
 
 A message carries all that its sender knows, or with --items one item of a vector or block, or one partial result of an \
@@ -66,6 +67,10 @@ to each carries in a round. Ctrl-C and --budget end the search with what is know
         /// A message carries one item, of as many as this in a vector or block [default: all that
         /// is known]
         items: Option<usize> = Count { value: "Q" },
+
+        /// Give all ranks of an allreduce the same bits of a sum of floats: one tree of all ranks.
+        /// With --items 1 trees of all shapes are tried
+        same_bits: bool = Switch { conflicts: &["table", "graph"] },
 
         /// Decide about this number of rounds alone
         rounds: Option<usize> = Count { value: "R" },
@@ -355,7 +360,13 @@ impl SynthesizeArgs {
         } else {
             self.ports.with_k(self.ported)
         };
-        let mut problem = Problem::new(collective, ranks).ports(ports);
+        ensure!(
+            !self.same_bits || kind == Kind::Allreduce,
+            "--same-bits is for an allreduce: of {} no two ranks have the same sums",
+            kind.name()
+        );
+        let problem = Problem::new(collective, ranks).ports(ports);
+        let mut problem = problem.same_bits(self.same_bits);
         problem = links.into_iter().fold(problem, Problem::links);
         problem = self.items.into_iter().fold(problem, Problem::items);
         problem = self.steps.into_iter().fold(problem, Problem::steps);

@@ -7,12 +7,14 @@
 //! - [`tune`] finds the fastest algorithm and segment size for each vector size.
 //! - [`guidelines`] checks that no collective is slower than an equivalent sequence of other
 //!   collectives.
+//! - [`bits`] finds in which trees a library sums floats up.
 //! - [`compare()`] sets schedules of one's own beside the algorithms, over ranks and sizes.
 //! - [`interleave()`] carries out several runs interleaved.
 //! - [`percentile_distribution`] writes the times of a run in HdrHistogram's text form.
 
 #![forbid(unsafe_code)]
 
+pub mod bits;
 mod calibrate;
 mod compare;
 pub mod estimate;

@@ -21,6 +21,7 @@ pub(crate) fn best_row(problem: &Problem) -> Option<(Schedule, usize)> {
     let cost = CostModel::new(1.0, 0.0);
     let request = request.ports(problem.ports).cost(cost.clone());
     let request = request.root(problem.collective.root().unwrap_or(0));
+    let request = request.same_bits(problem.same_bits);
     let request = match &problem.collective {
         Collective::Multicast { targets, .. } => request.targets(targets.clone()),
         _ => request,

@@ -263,12 +263,14 @@ impl<'a> Programs<'a> {
         Schedule::new(self.problem.ports, collective, layout, self.programs)
     }
 
-    /// Combines these inputs, in rank order, into that of the rank or the one before it.
+    /// Combines these inputs, in rank order, into that of the rank or the one before it; in one
+    /// tree of all ranks into the first.
     fn combined(&mut self, rank: usize, inputs: &[usize]) -> Option<Span> {
+        let last = if self.problem.same_bits { 0 } else { rank };
         let own = inputs
             .iter()
             .copied()
-            .filter(|&input| input <= rank)
+            .filter(|&input| input <= last)
             .max()?;
         let program = &mut self.programs[rank];
         let span = |input: usize| Span::new(input, 1);

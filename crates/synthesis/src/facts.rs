@@ -26,6 +26,7 @@ impl Facts {
         let (p, q) = (problem.ranks, problem.items.unwrap_or(1));
         let row = problem.collective.kind().row();
         match [row.input.1, row.output.1] {
+            _ if problem.same_bits && problem.items.is_some() => (2 * p - 1, p - 1),
             _ if row.combines.is_some() && problem.items.is_some() => {
                 (p * (p + 1) / 2, (p.pow(3) - p) / 6)
             }
@@ -36,14 +37,26 @@ impl Facts {
         }
     }
 
-    /// The facts of a collective that is not a [reversed](Problem::reversed) one.
-    pub(crate) fn new(problem: &Problem) -> Facts {
+    /// All choices of facts of a collective that is not a [reversed](Problem::reversed) one: there
+    /// are several if all ranks combine in one tree, which can have any shape.
+    pub(crate) fn choices(problem: &Problem) -> Vec<Facts> {
+        match problem.items {
+            Some(_) if problem.same_bits => {
+                let shapes = shapes(problem.ranks).into_iter();
+                let in_tree = |shape: Shape| Facts::of_intervals(problem, &|i| shape.contains(&i));
+                shapes.map(in_tree).collect()
+            }
+            Some(_) if problem.collective.kind().reduces() => {
+                vec![Facts::of_intervals(problem, &|_| true)]
+            }
+            _ => vec![Facts::of_inputs(problem)],
+        }
+    }
+
+    fn of_inputs(problem: &Problem) -> Facts {
         let (p, q) = (problem.ranks, problem.items.unwrap_or(1));
         let (collective, row) = (&problem.collective, problem.collective.kind().row());
         let by_items = problem.items.is_some();
-        if row.combines.is_some() && by_items {
-            return Facts::of_intervals(problem);
-        }
         let ((givers, given), (takers, taken)) = (row.input, row.output);
         let by_pairs = given == Extent::Pairs && by_items;
         let count = Facts::counts(problem).0;
@@ -79,10 +92,12 @@ impl Facts {
         }
     }
 
-    fn of_intervals(problem: &Problem) -> Facts {
+    /// The sums over those intervals of ranks that may be computed.
+    fn of_intervals(problem: &Problem, may_be: &dyn Fn((usize, usize)) -> bool) -> Facts {
         let p = problem.ranks;
         let of_length = |length: usize| (0..p - length).map(move |first| (first, first + length));
-        let intervals: Vec<_> = (0..p).flat_map(of_length).collect();
+        let intervals = (0..p).flat_map(of_length);
+        let intervals: Vec<_> = intervals.filter(|&interval| may_be(interval)).collect();
         let at = |first, last| intervals.iter().position(|&i| i == (first, last));
         let mut merges = Vec::new();
         for (fact, &(first, last)) in intervals.iter().enumerate() {
@@ -128,6 +143,32 @@ impl Facts {
         ranks.dedup();
         ranks
     }
+}
+
+/// The intervals of ranks that a tree adds up, single ranks among them.
+type Shape = Vec<(usize, usize)>;
+
+/// A tree over so many ranks of each shape. The ranks are alike, so they stand in rank order, and
+/// of two parts the one with more ranks comes first.
+fn shapes(ranks: usize) -> Vec<Shape> {
+    if ranks == 1 {
+        return vec![vec![(0, 0)]];
+    }
+    let mut all = Vec::new();
+    for second in 1..=ranks / 2 {
+        let first = ranks - second;
+        let (lefts, rights) = (shapes(first), shapes(second));
+        for (number, left) in lefts.iter().enumerate() {
+            // Equal halves in one order alone.
+            let skipped = if first == second { number } else { 0 };
+            for right in &rights[skipped..] {
+                let moved = right.iter().map(|(a, b)| (a + first, b + first));
+                let parts = left.iter().copied().chain(moved);
+                all.push(parts.chain([(0, ranks - 1)]).collect());
+            }
+        }
+    }
+    all
 }
 
 fn table(p: usize, count: usize, holds: impl Fn(usize, usize) -> bool) -> Vec<Vec<bool>> {

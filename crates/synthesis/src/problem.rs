@@ -15,6 +15,7 @@ pub struct Problem {
     pub(crate) links: Option<Links>,
     pub(crate) items: Option<usize>,
     pub(crate) steps: Option<usize>,
+    pub(crate) same_bits: bool,
 }
 
 impl Problem {
@@ -28,6 +29,7 @@ impl Problem {
             links: None,
             items: None,
             steps: None,
+            same_bits: false,
         }
     }
 
@@ -57,6 +59,13 @@ impl Problem {
     #[must_use]
     pub fn steps(mut self, steps: usize) -> Problem {
         self.steps = Some(steps);
+        self
+    }
+
+    /// All ranks combine in one tree, so that they get the same bits of a sum of floats.
+    #[must_use]
+    pub fn same_bits(mut self, same: bool) -> Problem {
+        self.same_bits = same;
         self
     }
 
@@ -139,6 +148,12 @@ impl Problem {
         if self.steps.is_some() && (self.items.is_none() || !self.ports.can_exchange()) {
             return Err(Error::usage(
                 "steps of several rounds are for messages of items and bidirectional ports",
+            ));
+        }
+        let is_allreduce = self.collective == Collective::Allreduce;
+        if self.same_bits && (!is_allreduce || self.links.is_some()) {
+            return Err(Error::usage(
+                "one tree of all ranks is for an allreduce, on a complete graph",
             ));
         }
         let links = self.links.as_deref().unwrap_or_default();

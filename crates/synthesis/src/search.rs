@@ -67,7 +67,7 @@ pub enum Certificate {
         /// That number of rounds.
         rounds: usize,
         /// The formula and its refutation, in DIMACS and DRAT form, if they were wanted: those of
-        /// each way to divide the rounds among steps.
+        /// each way to divide the rounds among steps, and of each tree.
         proofs: Vec<(String, String)>,
     },
 }
@@ -107,12 +107,12 @@ pub fn synthesize(problem: &Problem, options: &Options<'_>) -> Result<Answer> {
     let search = Search {
         problem: encoded,
         is_reversed: forwards.is_some(),
-        facts: Facts::new(encoded),
+        facts: Facts::choices(encoded),
         options,
     };
     let row = bounds::best_row(problem);
     let (schedule, row_rounds) = row.unzip();
-    let lower = bounds::lower(search.problem, &search.facts, schedule.as_ref())?;
+    let lower = bounds::lower(search.problem, &search.facts[0], schedule.as_ref())?;
     let lower = lower.max(problem.steps.unwrap_or(0));
     // Rows know neither links nor items.
     let is_like = problem.items.is_none() && problem.links.is_none();
@@ -132,7 +132,8 @@ struct Search<'a> {
     problem: &'a Problem,
     /// Whether its schedules are to be reversed.
     is_reversed: bool,
-    facts: Facts,
+    /// All choices of facts: one is to have a schedule.
+    facts: Vec<Facts>,
     options: &'a Options<'a>,
 }
 
@@ -167,46 +168,48 @@ impl Search<'_> {
             Ok(false)
         };
         let mut proofs: Vec<(String, String)> = Vec::new();
-        let mut divisions = Divisions::new(rounds, steps);
-        while let Some(division) = divisions.next(options.stop) {
-            let encoded = encode::encode(self.problem, &self.facts, &division, options.stop);
-            let Some(encoded) = encoded else {
-                return stopped();
-            };
-            let variables = encoded.cnf.variables;
-            (options.progress)(Step::Asks { rounds, variables });
-            match options
-                .solver
-                .solve(&encoded.cnf, options.prove, options.stop)
-            {
-                Verdict::Unknown => return stopped(),
-                Verdict::Unsatisfiable(proof) => {
-                    proofs.extend(proof.map(|proof| (encoded.cnf.to_string(), proof)));
-                    let bytes: usize = proofs.iter().map(|(a, b)| a.len() + b.len()).sum();
-                    if bytes as u128 > options.max_bytes {
-                        return Err(Error::usage(format!(
-                            "the proofs that {rounds} rounds in {steps} steps are impossible need \
-                             more than {} MiB",
-                            options.max_bytes >> 20
-                        )));
+        for facts in &self.facts {
+            let mut divisions = Divisions::new(rounds, steps);
+            while let Some(division) = divisions.next(options.stop) {
+                let encoded = encode::encode(self.problem, facts, &division, options.stop);
+                let Some(encoded) = encoded else {
+                    return stopped();
+                };
+                let variables = encoded.cnf.variables;
+                (options.progress)(Step::Asks { rounds, variables });
+                match options
+                    .solver
+                    .solve(&encoded.cnf, options.prove, options.stop)
+                {
+                    Verdict::Unknown => return stopped(),
+                    Verdict::Unsatisfiable(proof) => {
+                        proofs.extend(proof.map(|proof| (encoded.cnf.to_string(), proof)));
+                        let bytes: usize = proofs.iter().map(|(a, b)| a.len() + b.len()).sum();
+                        if bytes as u128 > options.max_bytes {
+                            return Err(Error::usage(format!(
+                                "the proofs that {rounds} rounds in {steps} steps are impossible need \
+                                 more than {} MiB",
+                                options.max_bytes >> 20
+                            )));
+                        }
+                    }
+                    Verdict::Satisfiable(values) => {
+                        let mut sent = encoded.messages;
+                        sent.retain(|(_, literal)| values[*literal as usize - 1]);
+                        let sent = sent.into_iter().map(|(message, _)| message).collect();
+                        return match self.found(facts, sent, &division, answer)? {
+                            Some(rounds) => {
+                                (options.progress)(Step::Found(rounds));
+                                Ok(true)
+                            }
+                            None => stopped(),
+                        };
                     }
                 }
-                Verdict::Satisfiable(values) => {
-                    let mut sent = encoded.messages;
-                    sent.retain(|(_, literal)| values[*literal as usize - 1]);
-                    let sent = sent.into_iter().map(|(message, _)| message).collect();
-                    return match self.found(sent, &division, answer)? {
-                        Some(rounds) => {
-                            (options.progress)(Step::Found(rounds));
-                            Ok(true)
-                        }
-                        None => stopped(),
-                    };
-                }
             }
-        }
-        if !divisions.is_complete {
-            return stopped();
+            if !divisions.is_complete {
+                return stopped();
+            }
         }
         (answer.lower, answer.certificate) = (rounds + 1, Certificate::Refuted { rounds, proofs });
         (options.progress)(Step::Refuted(rounds));
@@ -217,6 +220,7 @@ impl Search<'_> {
     /// these rounds. Returns how many it takes; `None` if the solver was told to stop.
     fn found(
         &self,
+        facts: &Facts,
         mut sent: Vec<encode::Message>,
         division: &[usize],
         answer: &mut Answer,
@@ -240,7 +244,7 @@ impl Search<'_> {
         }
         let backwards = self.problem.collective.reversed();
         let backwards = backwards.filter(|_| self.is_reversed);
-        let (schedule, used) = build::schedule(self.problem, &self.facts, sent, backwards)?;
+        let (schedule, used) = build::schedule(self.problem, facts, sent, backwards)?;
         let report = schedule.check();
         if !report.is_correct() {
             return Err(Error::system(format!(

@@ -454,3 +454,26 @@ fn accepts(dimacs: &str, drat: &str) -> bool {
     }
     known.last().is_some_and(Vec::is_empty)
 }
+
+/// Allreduces whose ranks all combine in one tree: a message with all that its sender knows, or
+/// with one partial result.
+#[test]
+fn allreduce_in_one_tree() {
+    let bits = |answer: &Answer| {
+        let report = answer.schedule.as_ref().unwrap().check();
+        let bits = report.bits().expect("a reduction").clone();
+        assert!(bits.same_on_all_ranks && bits.trees == 1, "{bits:?}");
+    };
+    // Only 7 ranks take a round more than ceil(log2 p) if messages have one partial result.
+    for (p, fewest) in (2..).zip([1, 2, 2, 3, 3, 4, 3]) {
+        let problem = Problem::new(Collective::Allreduce, p).same_bits(true);
+        let all = answer(&problem);
+        bits(&all);
+        assert!(all.is_optimal());
+        let one = answer(&problem.items(1));
+        bits(&one);
+        assert!(one.is_optimal());
+        let log2 = p.next_power_of_two().trailing_zeros() as usize;
+        assert_eq!([all.lower, one.lower], [log2, fewest], "{p} ranks");
+    }
+}

@@ -25,17 +25,24 @@
 //! second sum of `d` ranks and the first of `k - d` others, so that their ranges follow each other:
 //! `c` becomes `(k + 1) c + d`.
 //!
+//! The sums of a rank are over the ranks behind it, so that all ranks add in different trees. Where
+//! they are to get the same bits, a [gossip](crate::plan::exchange::gossip) takes the same rounds:
+//! its messages have up to half of all vectors.
+//!
 //! Example, `p = 3`, skips 1, 2, 3: in round 0 the messages are 0→2, 1→0, 2→1, all with the
 //! sender's own contribution. Round 1 has the same messages; each holds what its sender received in
 //! round 0.
 
 use super::n_blocks;
 use super::schedule::Circulant;
+use crate::plan::exchange::gossip;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     name: "census",
     ranks_agree: |p, _| p <= 2,
+    has_common_order: |p| p <= gossip::MAX_RANKS,
+    same_as: |request| request.same_bits.then_some(&gossip::IN_COMMON_ORDER),
     k_ported: true,
     schedule_table: None,
     collective: Kind::Allreduce,

@@ -15,6 +15,8 @@
 //! - Scratch: what a rank receives before it combines: `(p-1) m` (one-shot), at most `m`
 //!   (two-shot), `p-1` times its block (reduce-scatter).
 //! - Operand order: kept. All contributions are there before a rank combines them, in rank order.
+//!   It begins with its own one; for the same bits on all ranks with that of rank 0, which takes as
+//!   many combinations, so that all parts are combined in one tree.
 //!
 //! Example, `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1: in one-shot the vectors; in two-shot the blocks
 //! that the receivers combine, and then the same messages with the senders' results. The former
@@ -25,6 +27,7 @@ use crate::plan::prelude::*;
 
 pub(in crate::plan) const ONE_SHOT: Row = Row {
     ranks_agree: |p, _| p <= 2,
+    has_common_order: |_| true,
     k_ported: true,
     transfers: row::for_each_pair,
     source: "folklore; MSCCL (allreduce_allpairs)",
@@ -91,6 +94,8 @@ struct AllPairs {
     elements: usize,
     /// By rank: the part of the vector whose result it has first.
     parts: Vec<Span>,
+    /// Whether all ranks combine in one order.
+    in_common_order: bool,
     contributions: Option<Exchange<InFlight<Direct>>>,
     results: Option<Exchange<InFlight<Direct>>>,
 }
@@ -144,6 +149,7 @@ fn programs(
         collective: collective.clone(),
         elements,
         parts,
+        in_common_order: request.same_bits,
         contributions,
         results,
     };
@@ -153,11 +159,18 @@ fn programs(
 impl AllPairs {
     /// The `i`-th combination of `rank`: the nearest lower ranks first, then the higher ones, so
     /// that operands stay in order.
+    /// In an order of all ranks, the sum of the lower ranks grows where the contribution of rank 0
+    /// has arrived.
     fn combination(&self, rank: usize, i: usize) -> Option<Step> {
-        let from = if i < rank { rank - 1 - i } else { i + 1 };
         let part = self.parts[rank];
-        let src = scratch(self.elements, part, from, rank);
-        (part.len > 0).then(|| Step::combine(src, part, Order::by_rank(rank, from)))
+        let arrived = |from| scratch(self.elements, part, from, rank);
+        let (from, dst, order) = match i.checked_sub(rank) {
+            None if self.in_common_order && i + 1 < rank => (i + 1, arrived(0), Order::MineFirst),
+            None if self.in_common_order => (0, part, Order::TheirsFirst),
+            None => (rank - 1 - i, part, Order::TheirsFirst),
+            Some(_) => (i + 1, part, Order::MineFirst),
+        };
+        (part.len > 0).then(|| Step::combine(arrived(from), dst, order))
     }
 
     fn combinations(&self) -> usize {

@@ -21,6 +21,8 @@
 //! - Restrictions: at most 256 ranks, because each holds the inputs of all.
 //! - Buffers: the inputs of all ranks in rank order, among which its own and its output are.
 //! - Cost of planning: that of timing all allgathers.
+//! - Order: a rank of an allreduce begins with its own vector; for the same bits on all ranks, with
+//!   that of rank 0, in as many combinations.
 //!
 //! Example, scan, `p = 3`: the vectors `v0`, `v1` and `v2` are gathered everywhere; rank 1 combines
 //! `v0` and `v1`, rank 2 all three.
@@ -42,13 +44,21 @@ pub(in crate::plan) const EXSCAN: Row =
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,
     ranks_agree: |p, _| p <= 2,
+    has_common_order: |_| true,
     ..gossip(Kind::Allreduce, |request| {
         scan(request, Collective::Allreduce, 0)
     })
 };
 
+/// The allreduce on all ports, for requests of the same bits: in place of a
+/// [census](crate::plan::circulant::census).
+pub(in crate::plan) const IN_COMMON_ORDER: Row = Row {
+    ports: PortModels::Each,
+    ..ALLREDUCE
+};
+
 /// Limit for the number of ranks: a gossip among more of them moves too much to be the fastest.
-const MAX_RANKS: usize = 256;
+pub(in crate::plan) const MAX_RANKS: usize = 256;
 
 const fn gossip(collective: Kind, plan: fn(&Request) -> Result<Schedule>) -> Row {
     Row {
@@ -127,9 +137,17 @@ fn scan(request: &Request, collective: Collective, before: usize) -> Result<Sche
         let Some(last) = r.checked_sub(before).filter(|_| m > 0) else {
             continue;
         };
-        let lower = (0..last).rev();
+        let mut lower = 0..last;
         let higher = if is_scan { 0..0 } else { r + 1..request.ranks };
-        for other in lower.chain(higher) {
+        // In one order on all ranks, the sum of the lower ones grows from rank 0 on.
+        if request.same_bits && !is_scan && last > 0 {
+            for other in 1..last {
+                let step = Step::combine(vector(other), vector(0), Order::MineFirst);
+                b.step(r, step);
+            }
+            lower = 0..1;
+        }
+        for other in lower.rev().chain(higher) {
             let order = Order::by_rank(last, other);
             b.step(r, Step::combine(vector(other), vector(last), order));
         }

@@ -232,8 +232,18 @@ impl Algorithm {
     /// Whether each element of a sum of floats has the same bits on all ranks that get it.
     fn gives_same_bits(&self, request: &Request) -> bool {
         let mut parts = self.parts.iter().flat_map(|parts| parts.iter().flatten());
-        (self.ranks_agree)(request.ranks, request.ports.k())
+        let agree = (self.ranks_agree)(request.ranks, request.ports.k());
+        (agree || (self.has_common_order)(request.ranks))
             && parts.all(|part| part.gives_same_bits(request))
+    }
+
+    /// Whether each element of a sum of floats has the same bits on all ranks, but only where the
+    /// request asks for that: the schedule is then another one, which may take more time.
+    #[doc(hidden)]
+    pub fn agrees_if_asked(&self, request: &Request) -> bool {
+        let asked = request.clone().same_bits(true);
+        let agrees = (self.ranks_agree)(request.ranks, request.ports.k());
+        !agrees && !request.same_bits && self.gives_same_bits(&asked)
     }
 
     /// Checks the nodes. Phases within them and between them combine contributions in rank order

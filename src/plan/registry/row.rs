@@ -25,6 +25,10 @@ pub struct Row {
     /// For `(p, k)`: whether all of `p` ranks with `k` ports each get the same bits of a sum of
     /// floats, of any length.
     pub(in crate::plan) ranks_agree: fn(usize, usize) -> bool,
+    /// Where they do not: for which numbers of ranks there is a form of it, for requests of the
+    /// same bits, in which they do. A rank then stores what arrives until it can combine in the
+    /// order of all.
+    pub(in crate::plan) has_common_order: fn(usize) -> bool,
     /// Whether its schedules depend on the number of ports of each kind, unless only because it
     /// takes the best algorithm for them as a part.
     pub k_ported: bool,
@@ -253,7 +257,10 @@ impl Row {
             let differs = |p: &usize| !(self.ranks_agree)(*p, k);
             if let Some(p) = (1..=MANY).find(differs) {
                 let agree = p - 1;
-                all.push(format!("same bits on all ranks to {agree} ranks{on}"));
+                all.push(match (self.has_common_order)(p) {
+                    true => "same bits on all ranks if asked for".to_string(),
+                    false => format!("same bits on all ranks to {agree} ranks{on}"),
+                });
                 break;
             }
         }
@@ -311,6 +318,7 @@ pub(in crate::plan) const fn planned_by(
         ports: PortModels::Both,
         commutative_only: false,
         ranks_agree: |_, _| true,
+        has_common_order: |_| false,
         k_ported: false,
         uniform_links_only: false,
         regular_only: false,

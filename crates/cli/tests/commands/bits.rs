@@ -123,11 +123,24 @@ fn same_bits_are_asked_for() {
     assert_eq!(fastest["algorithm"], "census");
     let agrees = json(&format!("simulate {short} --same-bits"));
     let checked = check(&format!(
-        "{short} -a {}",
+        "{short} --same-bits -a {}",
         agrees["algorithm"].as_str().unwrap()
     ));
     assert_eq!(checked["bits"]["same_on_all_ranks"], true);
-    let table = text(&format!("compare {short} --same-bits"));
+    // Where messages cost nothing by the byte, the form that agrees is taken for floats.
+    let free = "simulate allreduce -p 5 --bytes 8 --alpha 1 --beta 0";
+    assert_eq!(json(&format!("{free} --dtype f32"))["algorithm"], "census");
+    for (options, same) in [("--dtype f32", true), ("--dtype i32", false), ("", false)] {
+        let plan = format!("plan allreduce -p 5 --bytes 8 --alpha 1 --beta 0 {options}");
+        let folder = std::env::temp_dir().join(format!("oneport-form-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("census.json").display().to_string();
+        text(&format!("{plan} -o {file}"));
+        let bits = check(&format!("--schedule {file}"))["bits"].clone();
+        assert_eq!(bits["same_on_all_ranks"], same, "{options}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    let table = text("compare allreduce -p 8 --bytes 8 --dtype f32 --same-bits");
     assert!(
         table.contains("allreduce may give ranks different bits"),
         "{table}"
@@ -135,8 +148,8 @@ fn same_bits_are_asked_for() {
     let row = |row: &Value| row["bits"]["same_on_all_ranks"] == true;
     let rows = json(&format!("compare {short} --same-bits"))["rows"].clone();
     assert!(rows.as_array().unwrap().iter().all(row), "{rows}");
-    let named = format!("plan {short} -a one-shot --same-bits");
-    let message = failure(&mut oneport(&named), 2);
+    let named = "plan allreduce -p 8 --bytes 8 --dtype f32 -a swing-doubling --same-bits";
+    let message = failure(&mut oneport(named), 2);
     assert!(
         message.contains("different bits of a sum of floats: choose "),
         "{message}"
@@ -144,6 +157,7 @@ fn same_bits_are_asked_for() {
 
     for (name, restriction) in [
         ("swing-doubling", "same bits on all ranks to 7 ranks"),
+        ("one-shot", "same bits on all ranks if asked for"),
         (
             "recursive-multiplying",
             "same bits on all ranks to 2 ranks on several ports",
@@ -190,5 +204,87 @@ fn same_bits_are_asked_for() {
             notes.contains("--same-bits has no effect"),
             "{exact}: {notes}"
         );
+    }
+}
+
+#[test]
+fn probes_reveal_the_trees_of_schedules() {
+    let probed = json("bits allreduce -p 6 --bytes 8..32*4 -a rabenseifner");
+    assert_eq!(probed["probes"], 15);
+    let sizes = probed["sizes"].as_array().unwrap();
+    assert_eq!(sizes.len(), 2);
+    for size in sizes {
+        let bytes = &size["bytes"];
+        let proved = check(&format!(
+            "allreduce -p 6 --bytes {bytes} --dtype f32 -a rabenseifner"
+        ))["bits"]
+            .clone();
+        for (field, proved) in proved.as_object().unwrap() {
+            assert_eq!(&size[field], proved, "{field}");
+        }
+        assert_eq!([&size["as_proved"], &size["varies"]], [true, false]);
+        let same: Vec<String> = serde_json::from_value(size["same_as"].clone()).unwrap();
+        let same: Vec<&str> = same.iter().map(String::as_str).collect();
+        assert!(same.contains(&"recursive-doubling") && same.contains(&"rabenseifner"));
+        assert!(!same.contains(&"ring") && !same.contains(&"linear"));
+    }
+    assert_eq!(probed["changes_at"], value!([]));
+
+    // Of several trees, each stands at its place.
+    let ring = json("bits allreduce -p 5 --bytes 40 --dtype f64 -a ring --rounds 1");
+    assert_eq!(ring["sizes"][0]["trees"], 5);
+    assert_eq!(
+        ring["sizes"][0]["same_as"],
+        value!(["ring", "segmented-ring"])
+    );
+    let places = ring["sizes"][0]["places"].as_array().unwrap();
+    assert_eq!(places.len(), 5);
+    assert_eq!(
+        places[1],
+        value!({
+            "rank": 0, "element": 1, "elements": 1, "words": "((((0+4)+3)+2)+1)"
+        })
+    );
+    let differs = text("bits allreduce -p 8 --bytes 32 -a swing-doubling");
+    assert!(
+        differs.contains("yes        ranks differ  swing-doubling\n"),
+        "{differs}"
+    );
+    assert!(
+        differs.contains("\nRANKS DIFFER, 2 trees; in element 0 rank 0 has "),
+        "{differs}"
+    );
+
+    // A chain of one element is a tree that no algorithm of one size has.
+    let changes = json("bits reduce -p 3 --bytes 4,8 -a two-tree --segment 4");
+    assert_eq!(changes["changes_at"], value!([8]));
+}
+
+#[test]
+fn what_has_no_order_of_sums_is_not_probed() {
+    for (options, why) in [
+        ("allreduce --op min", "min of f32 is exact in any order"),
+        ("allreduce --dtype i32", "sum of i32 is exact in any order"),
+        (
+            "allreduce --op prod",
+            "the probes are sums: leave --op prod out",
+        ),
+        ("allreduce --dtype bf16", "sums of f32 or f64, not of bf16"),
+        ("broadcast", "broadcast adds nothing"),
+        ("scan", "scan has sums of some ranks' contributions"),
+        ("allreduce -p 1", "one rank has nothing to add"),
+        ("allreduce --rounds 0", "--rounds is 0"),
+        ("allreduce --library", "--library needs an MPI library"),
+        (
+            "allreduce --library -a ring",
+            "cannot be used with '--algorithm",
+        ),
+        (
+            "allreduce --library --same-bits",
+            "cannot be used with '--same-bits",
+        ),
+    ] {
+        let message = failure(&mut oneport(&format!("bits {options}")), 2);
+        assert!(message.contains(why), "{options}: {message}");
     }
 }

@@ -30,10 +30,13 @@ mod sources {
 mod support {
     #[path = "../../../../tests/support/cases.rs"]
     pub(crate) mod cases;
+    #[path = "../../../../tests/support/random.rs"]
+    pub(crate) mod random;
     #[path = "../../../../tests/support/sample.rs"]
     pub(crate) mod sample;
 }
 
+mod bits;
 #[path = "../../../../examples/compare_mine.rs"]
 mod compare_mine;
 mod csv;
