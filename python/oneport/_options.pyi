@@ -55,8 +55,8 @@ class PlanMore(TypedDict, total=False):
     """How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default: 5]"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
-    same_bits: bool | None
-    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
+    same_bits: bool | str | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats; with =tree those that add all elements in one tree, in a sweep the same for all sizes"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -129,8 +129,8 @@ class LoadOptions(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
-    same_bits: bool | None
-    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
+    same_bits: bool | str | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats; with =tree those that add all elements in one tree, in a sweep the same for all sizes"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -211,8 +211,8 @@ class CheckOptions(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
-    same_bits: bool | None
-    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
+    same_bits: bool | str | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats; with =tree those that add all elements in one tree, in a sweep the same for all sizes"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -255,7 +255,7 @@ class SimulateMore(TypedDict, total=False):
     """Type of the elements; without it an element is one byte"""
     eager: int | str | None
     """Messages whose senders do not wait for their receivers: none, all, or those up to a size [default: none]"""
-    explain: int | str | None
+    explain: bool | str | None
     """Say why the last rank, or RANK, or its step STEP, is done no earlier: the chain of what waits for what, backwards, and by how much each rank is done before the end"""
     gamma: float | str | None
     """Time per byte combined [default: 0]"""
@@ -291,8 +291,8 @@ class SimulateMore(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
-    same_bits: bool | None
-    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
+    same_bits: bool | str | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats; with =tree those that add all elements in one tree, in a sweep the same for all sizes"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -383,8 +383,8 @@ class CompareOfSchedule(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
-    same_bits: bool | None
-    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
+    same_bits: bool | str | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats; with =tree those that add all elements in one tree, in a sweep the same for all sizes"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -469,8 +469,8 @@ class CompareMore(TypedDict, total=False):
     """How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default: 5]"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
-    same_bits: bool | None
-    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
+    same_bits: bool | str | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats; with =tree those that add all elements in one tree, in a sweep the same for all sizes"""
     schedule: Path | Mapping[str, Any] | Sequence[Path | Mapping[str, Any]] | None
     """Read the schedule from a JSON file instead (`-` for standard input); with --bytes at any multiple of its size. NAME=FILE gives it a name, as the field "name" in the file does; {p} in the file's name stands for the number of ranks. Where a command takes several, list them, or give a folder of .json files. With a COLLECTIVE, the files must perform that one"""
     seed: int | str | None
@@ -553,8 +553,8 @@ class DrawOptions(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | Mapping[str, Any] | None
     """Let these selection rules (from `tune --rules`) choose algorithm and segment size"""
-    same_bits: bool | None
-    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats"""
+    same_bits: bool | str | None
+    """Take only schedules that give all ranks of an allreduce the same bits of a sum of floats; with =tree those that add all elements in one tree, in a sweep the same for all sizes"""
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
@@ -627,8 +627,8 @@ class TuneMore(TypedDict, total=False):
     """The root, or `free` to let the algorithm choose it where it can"""
     rules: Path | None
     """Write which algorithm and segment size to choose when, for `--rules` of run, simulate, plan and check; rules for other settings in the file stay"""
-    same_bits: bool | None
-    """Take only algorithms that give all ranks of an allreduce the same bits of a sum of floats"""
+    same_bits: bool | str | None
+    """Take only algorithms that give all ranks of an allreduce the same bits of a sum of floats; with =tree those that add all elements in one tree, the same for all sizes: the one with the least total of measured times"""
     segments: Literal["powers"] | None
     """Sizes of segments to try, instead of those around the best: `powers`, all powers of two in elements, and the whole vector"""
     tolerance: float | str | None

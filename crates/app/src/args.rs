@@ -188,8 +188,26 @@ options! {
         /// Keep operand order even though the operator commutes
         pub(crate) ordered: bool = Switch,
 
-        /// Take only schedules that give all ranks of an allreduce the same bits of a sum of floats
-        pub(crate) same_bits: bool = Switch,
+        /// Take only schedules that give all ranks of an allreduce the same bits of a sum of
+        /// floats; with =tree those that add all elements in one tree, in a sweep the same for all
+        /// sizes
+        pub(crate) same_bits: Option<SameBits> = SameBits {
+            value: "ranks|tree", alone: Some("ranks"), behind_equals: true,
+        },
+
+        /// The hash of the tree that was chosen for all sizes.
+        pub(crate) tree: Option<String> = Unasked,
+    }
+}
+
+choices! {
+    /// Who is to get the same bits of a sum of floats.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum SameBits {
+        /// All ranks
+        Ranks = "ranks",
+        /// All ranks, places of the vector and sizes of a sweep: one tree
+        Tree = "tree",
     }
 }
 

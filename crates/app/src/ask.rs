@@ -281,6 +281,8 @@ pub struct Row {
     pub default: Option<&'static str>,
     /// Its value where it is given without one.
     pub alone: Option<&'static str>,
+    /// Whether a value stands behind an equals sign, so that the next word is none.
+    pub behind_equals: bool,
     /// How often it may be given.
     pub times: Times,
     /// Whether several values may stand between commas in one word.
@@ -333,6 +335,7 @@ impl Row {
             value: "",
             default: None,
             alone: None,
+            behind_equals: false,
             times: Times::AtMostOnce,
             is_list: false,
             takes_words: false,

@@ -134,6 +134,12 @@ impl ShownBits {
         !self.bits.same_on_all_ranks
     }
 
+    /// Whether all places have one tree, and the one with this hash, if there is one.
+    pub(crate) fn are_of_tree(&self, hash: Option<&str>) -> bool {
+        let tree = self.bits.tree.as_deref();
+        tree.is_some() && hash.is_none_or(|hash| tree == Some(hash))
+    }
+
     /// In a cell of a table: the beginning of the hash of the tree, the number of trees, or that
     /// ranks differ.
     pub(crate) fn cell(&self) -> String {

@@ -14,6 +14,7 @@ use oneport_pictures::{MAX_PAGE_RANKS, Shown, page};
 
 use self::measured::MeasuredPart;
 use self::rank::{Candidate, RankedAlgorithms, rank};
+use crate::args::SameBits;
 use crate::bits::ShownBits;
 use crate::delays::{Lateness, Latenesses};
 use crate::levels::{self, Level};
@@ -434,6 +435,9 @@ impl CompareArgs {
         let Some(kind) = common.collective() else {
             bail!("give a COLLECTIVE (such as reduce)");
         };
+        if common.vector.same_bits == Some(SameBits::Tree) && !self.common.schedule.is_empty() {
+            bail!("--same-bits=tree chooses among algorithms: compare has files without it");
+        }
         if self.common.rules.is_some() {
             bail!("--rules chooses one algorithm: compare has all of them");
         }

@@ -347,7 +347,8 @@ impl Table<'_> {
         are_processes: bool,
         mut each: impl FnMut(&Common, &AtomicBool) -> Result<Point>,
     ) -> Result<Answer> {
-        let (points, caller) = (self.common.points(), self.caller);
+        let (mut points, caller) = (self.common.points(), self.caller);
+        Common::take_one_tree(&mut points, caller)?;
         let (known, stop) = match are_processes {
             true => (Vec::new(), Arc::default()),
             false => (self.args.known(&self.inputs, caller)?, caller.stop()?),

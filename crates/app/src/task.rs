@@ -1,6 +1,7 @@
 //! A validated planning task: a collective, its vector, the machine and the candidate algorithms.
 
 mod evaluation;
+mod family;
 mod selection;
 mod vector;
 
@@ -13,6 +14,7 @@ use oneport::plan::space::{Ranking, SegmentChoice, Variant, best_first};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
+pub(crate) use self::family::take_measured_tree;
 pub(crate) use self::selection::{algorithms, names_several};
 use crate::args::Common;
 use crate::bits::ShownBits;
@@ -67,6 +69,9 @@ pub(crate) enum Timing {
 
 impl PlanTask {
     pub(crate) fn new(args: &Common, kind: Kind, caller: &Caller) -> Result<PlanTask> {
+        let mut chosen = [args.clone()];
+        Common::take_one_tree(&mut chosen, caller)?;
+        let [args] = &chosen;
         let listed = args.blocks.listed(kind)?;
         let given = args.ranks()?.or(listed.as_ref().map(|s| s.ranks(kind)));
         let (cost, unit) = args.machine.cost(given)?;

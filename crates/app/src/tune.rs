@@ -11,9 +11,11 @@ use oneport::run::Op;
 use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Measure, TuningResult};
 
+use crate::args::SameBits;
 use crate::forms::Root;
 use crate::prelude::*;
 use crate::site;
+use crate::task::take_measured_tree;
 use files::Files;
 use job::{CoreUse, TuneJob};
 use verify::VerifyJob;
@@ -74,8 +76,12 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         ordered: bool = Switch,
 
         /// Take only algorithms that give all ranks of an allreduce the same bits of a sum of
-        /// floats
-        same_bits: bool = Switch { only_in_long_help: true },
+        /// floats; with =tree those that add all elements in one tree, the same for all sizes: the
+        /// one with the least total of measured times
+        same_bits: Option<SameBits> = SameBits {
+            value: "ranks|tree", alone: Some("ranks"), behind_equals: true,
+            only_in_long_help: true,
+        },
 
         /// Run flat out, or at the pace of the cost model
         clock: Clock = ClockName { default: Some("native"), heading: Some("Measurement") },
@@ -195,6 +201,12 @@ impl<'a> PreparedSweep<'a> {
             true => measure(job, &self.files, &mut FromFile, &stop)?,
             false => measure(job, &self.files, &mut job.live::<T>(site)?, &stop)?,
         };
+        let mut tuning = tuning;
+        let sums = job.sweep.request.get_same_bits();
+        if sums && job.args.same_bits == Some(SameBits::Tree) && !tuning.rows.is_empty() {
+            let tree = take_measured_tree(&job.sweep, &mut tuning)?;
+            tuning.tree = Some(tree);
+        }
         Ok(Tuned {
             sweep: self,
             threads,

@@ -104,7 +104,10 @@ fn argument(row: &Row) -> Arg {
         arg = arg.default_value(default);
     }
     if let Some(value) = row.alone {
-        arg = arg.num_args(0..=1).default_missing_value(value);
+        arg = arg
+            .num_args(0..=1)
+            .default_missing_value(value)
+            .require_equals(row.behind_equals);
     }
     if row.is_list {
         arg = arg.value_delimiter(',');

@@ -23,6 +23,8 @@ fn of(row: &Row) -> Value {
     let names: Vec<_> = (row.names)().iter().map(|(name, _)| *name).collect();
     let one = match row.takes {
         _ if row.is_switch => json!({"type": "boolean"}),
+        // What is given without a value is true.
+        _ if row.alone.is_some() => json!({"type": ["boolean", "string"]}),
         _ if !names.is_empty() => json!({"enum": names}),
         Takes::Words => json!({"type": "string"}),
         Takes::Whole | Takes::Wholes => json!({"type": ["integer", "string"]}),

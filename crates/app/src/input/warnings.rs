@@ -8,7 +8,7 @@ use oneport::plan::registry;
 use oneport::{Collective, Kind, Ports, Schedule, Step};
 
 use super::Input;
-use crate::args::{Common, Vector};
+use crate::args::{Common, SameBits, Vector};
 use crate::bits::ShownBits;
 use crate::caller::Caller;
 use crate::forms::SegmentCount;
@@ -61,7 +61,7 @@ pub(crate) fn warnings_about(
             kind.name()
         ));
     }
-    if args.vector.same_bits && !(kind.reduces() && ShownBits::matter(&args.vector)) {
+    if args.vector.same_bits.is_some() && !(kind.reduces() && ShownBits::matter(&args.vector)) {
         caller.note("--same-bits has no effect: no order of combining can change these bits");
     }
     if ports.k() > 1 && ports != Ports::BI && args.schedule.is_empty() && !several {
@@ -126,20 +126,29 @@ impl Input {
     }
 }
 
-/// Refuses a schedule that gives ranks other bits than others, if the same are asked for.
+/// Refuses a schedule that gives ranks, or elements, other bits than others, if the same are asked
+/// for.
 pub(crate) fn ensure_same_bits(schedule: &Schedule, vector: &Vector) -> Result<()> {
     if vector.same_bits()
         && let Some(why) = other_bits(&schedule.check(), vector, schedule.ranks())
     {
-        bail!("the schedule does not give all ranks the same bits: {why}");
+        match vector.same_bits {
+            Some(SameBits::Tree) => bail!("the schedule does not add all in one tree: {why}"),
+            _ => bail!("the schedule does not give all ranks the same bits: {why}"),
+        }
     }
     Ok(())
 }
 
-/// Where ranks get other bits than the same that are asked for.
+/// Where ranks, or elements, get other bits than the same that are asked for.
 pub(crate) fn other_bits(report: &Report, vector: &Vector, ranks: usize) -> Option<String> {
     let bits = ShownBits::of(report, vector, ranks)?;
-    (vector.same_bits() && bits.differ()).then(|| bits.sentence())
+    let other_tree = || match vector.same_bits {
+        Some(SameBits::Tree) => !bits.are_of_tree(vector.tree.as_deref()),
+        _ => false,
+    };
+    let differ = vector.same_bits() && (bits.differ() || other_tree());
+    differ.then(|| bits.sentence())
 }
 
 /// Notes what is wrong with `schedule`, or why it is not known whether anything is. Returns whether

@@ -114,6 +114,8 @@ impl RunRow {
 pub(super) struct RunSweep<'a> {
     args: &'a RunArgs,
     sizes: Vec<u64>,
+    /// By size: the options.
+    points: Vec<Common>,
     /// The table to compare with.
     baseline: Vec<RunRow>,
     /// The rows so far.
@@ -148,8 +150,18 @@ impl<'a> RunSweep<'a> {
         }
         site.caller.writable(&[("--csv", args.csv.as_deref())])?;
         let baseline = args.baseline.as_ref().map(read).transpose()?;
-        if let Some(&largest) = sizes.last() {
-            let largest = args.with_bytes(largest);
+        let points = sizes.iter().map(|&bytes| {
+            let mut point = common.clone();
+            point.vector.bytes = Some(Ranges::single(bytes));
+            if let Some(world) = &site.world {
+                point.take_ranks(world.size());
+            }
+            point
+        });
+        let mut points: Vec<Common> = points.collect();
+        Common::take_one_tree(&mut points, &site.caller)?;
+        if let Some(largest) = points.last() {
+            let largest = args.with(largest);
             let schedule = RunJob::planned(&largest, site)?.input.schedule;
             print_warnings(&common, &schedule, &site.caller);
             site.note_spare(schedule.ranks());
@@ -157,6 +169,7 @@ impl<'a> RunSweep<'a> {
         Ok(RunSweep {
             args,
             sizes,
+            points,
             baseline: baseline.unwrap_or_default(),
             rows: Vec::new(),
             warnings: Vec::new(),
@@ -183,8 +196,8 @@ impl<'a> site::Job for RunSweep<'a> {
     fn perform(mut self, site: &mut Site) -> Result<RunSweep<'a>> {
         let length = self.sizes.len() as u64;
         let progress = WorkBar::new(&site.caller, length, "running {wide_bar} {pos}/{len} sizes");
-        for &bytes in &self.sizes {
-            let args = self.args.with_bytes(bytes);
+        for (&bytes, point) in self.sizes.iter().zip(&self.points) {
+            let args = self.args.with(point);
             let job = RunJob::planned(&args, site).and_then(|job| job.proved(site));
             let done = match site.perform(job) {
                 Ok(done) => done,
@@ -261,9 +274,9 @@ impl RunSweep<'_> {
 
 impl RunArgs {
     /// These options with one size.
-    fn with_bytes(&self, bytes: u64) -> RunArgs {
+    fn with(&self, point: &Common) -> RunArgs {
         let mut args = self.clone();
-        args.common.vector.bytes = Some(Ranges::single(bytes));
+        args.common = point.clone();
         args
     }
 

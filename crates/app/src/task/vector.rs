@@ -25,7 +25,7 @@ impl Vector {
 
     /// Whether all ranks are to get the same bits, where the order of combining decides them.
     pub(crate) fn same_bits(&self) -> bool {
-        self.same_bits && ShownBits::matter(self)
+        self.same_bits.is_some() && ShownBits::matter(self)
     }
 
     pub(crate) fn elements(&self, what: &str, bytes: u64) -> Result<usize> {

@@ -299,9 +299,12 @@ impl TuneJob<'_> {
                 let place = self.place.processes.as_ref().unwrap_or(&self.place.machine);
                 let doubts = self.doubts(tuning);
                 let doubts = doubts.map(|doubts| format!("; DOUBTFUL: {doubts}"));
+                let tree = tuning.tree.as_ref();
+                let tree = tree.map(|tree| format!("; all sizes in the tree {tree}"));
                 format!(
-                    "{place}; {}{}",
+                    "{place}; {}{}{}",
                     self.caller.command,
+                    tree.unwrap_or_default(),
                     doubts.unwrap_or_default()
                 )
             }),
@@ -339,7 +342,10 @@ impl TuneJob<'_> {
             },
             beats_library: helps(row.bytes) && beats(row),
         };
-        let rows = tuning.rows.iter().map(row).collect();
+        let rows = tuning.rows.iter();
+        // The best of each size have the tree that was asked for.
+        let rows = rows.filter(|row| tuning.tree.is_none() || row.best);
+        let rows = rows.map(row).collect();
         SelectionTable {
             collective: self.args.collective,
             ranks: request.ranks(),
@@ -353,6 +359,12 @@ impl TuneJob<'_> {
     pub(super) fn export(&self, tuning: &TuningResult, helps: impl Fn(u64) -> bool) -> Result<()> {
         let (caller, table) = (&self.caller, self.times(tuning, helps));
         let mut said = BTreeSet::new();
+        if tuning.tree.is_some() && !self.args.export.is_empty() {
+            caller.note(
+                "a library's algorithm may add in another tree than the one of that name here: \
+                 oneport bits --library says in which",
+            );
+        }
         for (library, path) in &self.args.export {
             let name = path.display();
             let slower = tuning.slower_for_rules(self.sweep.tolerance);

@@ -6,7 +6,7 @@ use oneport_measure::tune::{Live, Sweep, Trial, TuningResult};
 use oneport_measure::{Machine, load_warning};
 
 use super::TuneArgs;
-use crate::args::{Vector, default_type, operator};
+use crate::args::{SameBits, Vector, default_type, operator};
 use crate::forms::SegmentCount;
 use crate::prelude::*;
 use crate::site::{ensure_for_processes, summary};
@@ -106,7 +106,8 @@ impl<'a> TuneJob<'a> {
                 dtype: Some(dtype),
                 op: args.op,
                 ordered: args.ordered,
-                same_bits: args.same_bits,
+                // Measured times say which tree it is.
+                same_bits: args.same_bits.map(|_| SameBits::Ranks),
                 ..Vector::default()
             },
             machine: args.machine.clone(),

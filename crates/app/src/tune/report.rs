@@ -38,6 +38,8 @@ impl TuneJob<'_> {
             interrupted: tuning.interrupted,
             budget_spent: tuning.budget_spent,
             mpi (optional): tuning.processes.as_ref(),
+            // The tree in which the best of all sizes add.
+            tree (optional): tuning.tree.as_ref(),
             rows: &tuning.rows,
             // The library's own function at each size.
             library (optional): (!tuning.library.is_empty()).then(|| {
@@ -73,6 +75,7 @@ pub(super) fn print(
             show_ns(tuning.elapsed.as_secs_f64() * 1e9)
         ),
     ));
+    summary.extend(tuning.tree.iter().map(|tree| ("tree", tree.clone())));
     output::summary(out, &summary)?;
     writeln!(out)?;
     let ns = |t: u64| show_ns(t as f64);

@@ -288,3 +288,130 @@ fn what_has_no_order_of_sums_is_not_probed() {
         assert!(message.contains(why), "{options}: {message}");
     }
 }
+
+/// By size, the algorithms that the rows of a sweep have.
+fn by_size(rows: &Value) -> Vec<(u64, String)> {
+    let rows = rows.as_array().unwrap().iter();
+    let row = |row: &Value| {
+        let name = row["algorithm"].as_str().unwrap().to_string();
+        (row["bytes"].as_u64().unwrap(), name)
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn a_sweep_has_one_tree_for_all_sizes() {
+    let tree = |task: &str, bytes: u64, name: &str| {
+        let task = format!("{task} --bytes {bytes} --dtype f32 --same-bits -a {name}");
+        check(&task)["bits"]["tree"].clone()
+    };
+    let sizes = "--bytes 32,1KiB,1MiB --dtype f32";
+    let free = by_size(&json(&format!("simulate allreduce -p 8 {sizes}"))["rows"]);
+    let free: Vec<Value> = free
+        .iter()
+        .map(|(n, name)| tree("allreduce -p 8", *n, name))
+        .collect();
+    assert!(free.windows(2).any(|pair| pair[0] != pair[1]), "{free:?}");
+    for command in ["simulate", "compare", "run"] {
+        let asked = format!("{command} allreduce -p 8 {sizes} --same-bits=tree");
+        let more = if command == "run" {
+            " --repetitions 1"
+        } else {
+            ""
+        };
+        let rows = by_size(&json(&format!("{asked}{more}"))["rows"]);
+        let trees: Vec<Value> = rows
+            .iter()
+            .map(|(n, name)| tree("allreduce -p 8", *n, name))
+            .collect();
+        assert!(
+            trees[0].is_string() && trees.iter().all(|tree| *tree == trees[0]),
+            "{rows:?}"
+        );
+        let sizes: std::collections::BTreeSet<u64> = rows.iter().map(|row| row.0).collect();
+        assert_eq!(sizes.len(), 3, "{command}");
+    }
+    // Of one size: one tree at all places.
+    let long = "allreduce -p 5 --bytes 1MiB --dtype f32";
+    let fastest = json(&format!("simulate {long}"))["algorithm"].clone();
+    assert_eq!(
+        tree("allreduce -p 5", 1 << 20, fastest.as_str().unwrap()),
+        Value::Null
+    );
+    let one = json(&format!("simulate {long} --same-bits=tree"))["algorithm"].clone();
+    assert!(tree("allreduce -p 5", 1 << 20, one.as_str().unwrap()).is_string());
+    // The word behind it is no value of it.
+    let before = json("simulate --same-bits allreduce -p 3 --bytes 8 --dtype f32");
+    assert_eq!(before["collective"], "allreduce");
+    for (options, why) in [
+        (
+            "simulate allreduce --dtype f32 --same-bits=tree --rules Cargo.toml",
+            "--rules chooses the algorithm, and so does --same-bits=tree",
+        ),
+        (
+            "simulate allreduce --same-bits=all",
+            "invalid value 'all' for '--same-bits",
+        ),
+        (
+            "simulate allreduce -p 5 --bytes 40 --dtype f32 -a ring --same-bits=tree",
+            "no algorithm adds all elements of all sizes in one tree",
+        ),
+    ] {
+        let message = failure(&mut oneport(options), 2);
+        assert!(message.contains(why), "{options}: {message}");
+    }
+}
+
+#[test]
+fn files_and_measured_sweeps_have_one_tree() {
+    let folder = std::env::temp_dir().join(format!("oneport-tree-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name).display().to_string();
+    let (ring, rules) = (file("ring.json"), file("rules.json"));
+    text(&format!(
+        "plan allreduce -p 5 --bytes 40 --dtype f32 -a ring -o {ring}"
+    ));
+    let schedule = format!("--schedule {ring} --dtype f32");
+    text(&format!("simulate {schedule} --same-bits"));
+    let message = failure(
+        &mut oneport(&format!("simulate {schedule} --same-bits=tree")),
+        2,
+    );
+    assert!(
+        message.contains("does not add all in one tree: same on all ranks; 5 trees"),
+        "{message}"
+    );
+    let wrong = oneport(&format!("check {schedule} --same-bits=tree"))
+        .output()
+        .unwrap();
+    assert_eq!(wrong.status.code(), Some(1));
+
+    let names = "recursive-doubling,rabenseifner,ring,linear";
+    let tuned = json(&format!(
+        "tune allreduce -p 4 --bytes 64,64KiB --dtype f32 -a {names} --budget 200ms \
+         --same-bits=tree --rules {rules}"
+    ));
+    let best = tuned["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["best"] == true);
+    let best: Vec<&str> = best.map(|row| row["algorithm"].as_str().unwrap()).collect();
+    assert_eq!(best.len(), 2);
+    let families = [["recursive-doubling", "rabenseifner"], ["linear", "linear"]];
+    let [of_both, of_linear] = families;
+    let (tree, family) = match tuned["tree"].as_str().unwrap() {
+        "((0+1)+(2+3))" => ("((0+1)+(2+3))", of_both),
+        other => (other, of_linear),
+    };
+    assert!(
+        best.iter().all(|name| family.contains(name)),
+        "{best:?} in {tree}"
+    );
+    let rules = std::fs::read_to_string(&rules).unwrap();
+    assert!(
+        rules.contains(&format!("; all sizes in the tree {tree}")),
+        "{rules}"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -159,6 +159,7 @@ pub fn tune(
         interrupted: run.interrupted,
         budget_spent: run.spent() >= sweep.budget && rows.iter().any(|r| r.best && !r.settled),
         elapsed: run.spent(),
+        tree: None,
         processes: run.measure.processes(),
         percent_by_others: run.measure.percent_by_others(),
         library: run.library,

@@ -168,6 +168,8 @@ pub struct TuningResult {
     pub budget_spent: bool,
     /// Time spent.
     pub elapsed: Duration,
+    /// The tree in which the winners add, if the caller has chosen them by that.
+    pub tree: Option<String>,
 }
 
 impl TuningResult {
@@ -187,6 +189,7 @@ impl TuningResult {
             interrupted: false,
             budget_spent: false,
             elapsed: Duration::ZERO,
+            tree: None,
         }
     }
 

@@ -351,6 +351,7 @@ fn rows_that_other_sizes_contradict_are_disturbed() {
         interrupted: false,
         budget_spent: false,
         elapsed: Duration::ZERO,
+        tree: None,
     };
     let disturbed: Vec<_> = tuning.disturbed().map(|row| row.bytes >> 10).collect();
     // The last takes over twice as long as twice the time of the half.
@@ -442,6 +443,7 @@ fn rows_beat_the_library_where_that_is_certain() {
         interrupted: false,
         budget_spent: false,
         elapsed: Duration::ZERO,
+        tree: None,
     };
     let beats = tuning
         .rows
