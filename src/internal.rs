@@ -45,6 +45,12 @@ pub mod launch {
     pub use crate::mpi::launch::{has_others, local_rank, rank, unbound};
 }
 
+/// Serving the collective calls of a program that uses MPI by itself.
+#[cfg(feature = "mpi")]
+pub mod calls {
+    pub use crate::mpi::calls::{Datatype, Group, Intracommunicator, Library, Moved, Part};
+}
+
 /// Bytes of the shortest message that both partners copy.
 pub const MIN_LONG_BYTES: u64 = crate::run::tuning::MIN_LONG_BYTES;
 

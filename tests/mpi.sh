@@ -8,7 +8,8 @@
 #     tests/mpi.sh links hosts  parts by name, here those of measured links and of two hosts
 #     tests/mpi.sh fetch        the libraries alone
 #
-# The parts: rules, schedules, programs, commands, bits, measured, links, once, refusals, failures, foreign, hosts.
+# The parts: rules, schedules, programs, preload, commands, bits, measured, links, once, refusals, failures,
+# foreign, hosts.
 #
 # ONEPORT_OPENMPI_DEBUG=/opt/openmpi, the prefix of a debug build of Open MPI 6 (--enable-debug),
 # has its cases run as well: this build names the algorithms that rules choose.
@@ -27,7 +28,7 @@ for argument; do
     case $argument in
     quick) nth=15 ;;
     fetch) fetch=yes ;;
-    rules | schedules | programs | commands | bits | measured | links | once | refusals | failures | foreign | hosts)
+    rules | schedules | programs | preload | commands | bits | measured | links | once | refusals | failures | foreign | hosts)
         parts+=("$argument") ;;
     *) echo "no part of this test: $argument" >&2 && exit 2 ;;
     esac
@@ -54,18 +55,26 @@ wheel() {
     [ -x "$wheels/pip/bin/pip" ] || python3 -m venv "$wheels/pip" || return
     "$wheels/pip/bin/pip" -q install --prefix "$folder" "${packages[$1]}" && touch "$folder/complete"
 }
+# A binding of MPI whose programs know nothing of this project.
+mpi4py() {
+    [ -x "$wheels/pip/bin/pip" ] || python3 -m venv "$wheels/pip" || return
+    [ -e "$wheels/pip/mpi4py" ] && return
+    "$wheels/pip/bin/python" -m pip -q install mpi4py==4.1.2 && touch "$wheels/pip/mpi4py"
+}
 if [ $fetch = yes ]; then
     for library in "${!packages[@]}"; do wheel "$library"; done
+    mpi4py
     exit
 fi
 
 work=$(mktemp -d)
 trap 'part_hosts; rm -rf "$work"' EXIT
 # With the features of the whole workspace, as its tests are compiled.
-cargo build --workspace --bins --example mpi_suite --example rank_programs
+cargo build --workspace --bins --lib --example mpi_suite --example rank_programs
 oneport=$target/debug/oneport
 suite=$target/debug/examples/mpi_suite
 programs=$target/debug/examples/rank_programs
+serving=$target/debug/liboneport_mpi.so
 
 # start N COMMAND...: starts N processes under the library that is being tested.
 start() {
@@ -179,6 +188,109 @@ programs() {
     expect error 'port busy: rank [01] cannot open port 0 for step 1' 2 "$suite" head-on
     expect error 'rank 1, step 0: span \[8, 1\] leaves the buffer of 8 elements' 2 "$suite" usage
     expect error 'rank 1 panicked at step 0: enough' 2 "$suite" panic
+}
+
+# Programs that know nothing of oneport receive the same, whoever serves their calls.
+preload() {
+    local n=3 python=$wheels/pip/bin/python numbers=4 calls
+    if ! mpi4py >"$work/out" 2>&1; then
+        skipped+=("programs of others over $library: mpi4py cannot be had")
+        return
+    fi
+    [ "$library" != mpich-abi ] || { preload_abi; return; }
+    [ "$nth" = 1 ] && numbers=100
+    for n in 3 $([ "$nth" = 1 ] && echo 1 2 4 5); do
+        all_rules $n >"$work/all.json"
+        calls="$python tests/mpi_calls.py 0 $numbers 60"
+        # shellcheck disable=SC2086
+        start $n $calls >"$work/alone" 2>&1 </dev/null || fail "$calls on $n processes"
+        # shellcheck disable=SC2086
+        start $n env LD_PRELOAD="$serving" ONEPORT_RULES="$work/all.json" ONEPORT_REPORT="$work/report" \
+            $calls >"$work/out" 2>&1 </dev/null || fail "$calls on $n processes, served"
+        diff <(grep -a received "$work/alone") <(grep -a received "$work/out") >&2 || fail "other results: $calls"
+        # The library serves nothing but what it will refuse, which this program does not do.
+        grep -q recursive-doubling "$work/report" && ! grep -q 'the library' "$work/report" \
+            || { cat "$work/report" >"$work/out"; fail "not served: $calls"; }
+    done
+    cat >"$work/one.py" <<'PY'
+import sys
+from array import array
+from time import sleep
+
+from mpi4py import MPI
+
+comm, out = MPI.COMM_WORLD, array("f", [0] * 6)
+comm.Barrier()
+if sys.argv[1:] and comm.rank == 1:
+    sleep(20)
+comm.Allreduce(array("f", [comm.rank] * 6), out)
+if comm.rank == 0:
+    print("sum", out[5], flush=True)
+PY
+    local one="$python $work/one.py"
+    local served="env LD_PRELOAD=$serving"
+    "$oneport" plan allreduce -p 3 -a ring --bytes 3 -o "$work/mine-3.json" >"$work/out" 2>&1
+    "$oneport" plan reduce -p 3 -o "$work/reduce-3.json" >"$work/out" 2>&1
+    # shellcheck disable=SC2086
+    {
+        expect 0 "/mine-3.json\$" 3 $served ONEPORT_SCHEDULE="allreduce=$work/mine-{p}.json" ONEPORT_REPORT=- $one
+        expect 0 'sum 3.0' 3 $served $one
+        expect error 'ONEPORT_RULES: cannot read nowhere.json' 2 $served ONEPORT_RULES=nowhere.json $one
+        expect error 'performs reduce, not allreduce' 3 \
+            $served ONEPORT_SCHEDULE="allreduce=$work/reduce-3.json" $one
+        expect error 'process 1 has other rules or schedules than process 0' \
+            1 $served ONEPORT_RULES="$work/all.json" $one : -n 1 $served $one
+        expect error 'deadline passed: rank 0, ' 3 \
+            $served ONEPORT_RULES="$work/all.json" ONEPORT_DEADLINE=1 $one sleeps
+    }
+}
+
+# A rule for each collective on up to so many ranks.
+all_rules() {
+    local row ranks separator='{"oneport_rules": 1, "rules": ['
+    for ranks in $(seq "$1"); do for row in barrier=dissemination broadcast=circulant reduce=binomial allreduce=recursive-doubling \
+        gather=knomial scatter=knomial allgather=bruck alltoall=pairwise reduce_scatter=circulant \
+        scan=recursive-doubling exscan=recursive-doubling; do
+        printf '%s{"collective": "%s", "ranks": %s, "ports": "bi", "ported": 1, "choices": [
+            {"up_to_bytes": 1, "algorithm": "%s", "segment": null}]}' \
+            "$separator" "${row%=*}" "$ranks" "${row#*=}"
+        separator=,
+    done; done
+    echo ']}'
+}
+
+# The standard's own interface, by a program in C.
+preload_abi() {
+    command -v cc >/dev/null || { skipped+=("programs of others over $library: no C compiler"); return; }
+    cat >"$work/one.c" <<'C'
+#include <stdio.h>
+int main(void)
+{
+    int rank, size, own, all, counts[8], places[8], blocks[36], sum = 0;
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    own = rank + 1;
+    MPI_Allreduce(&own, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < size; i++) counts[i] = i, places[i] = i * (i - 1) / 2;
+    int mine[8] = {rank, rank, rank, rank, rank, rank, rank, rank};
+    MPI_Gatherv(mine, rank, MPI_INT, blocks, counts, places, MPI_INT, 1, MPI_COMM_WORLD);
+    if (rank == 1)
+        for (int i = 0; i < size * (size - 1) / 2; i++) sum += blocks[i];
+    MPI_Bcast(&sum, 1, MPI_INT, 1, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &own, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (rank == 0) printf("results %d %d %d\n", all, sum, own);
+    MPI_Finalize();
+}
+C
+    cc -include "$wheels/mpich/include/mpi_abi.h" -o "$work/one" "$work/one.c" \
+        "$wheels/mpich/lib/libmpi_abi.so.1" -Wl,--allow-shlib-undefined
+    all_rules 4 >"$work/all.json"
+    expect 0 'results 10 14 4' 4 "$work/one"
+    local served="env LD_PRELOAD=$serving ONEPORT_RULES=$work/all.json ONEPORT_REPORT=$work/report"
+    # shellcheck disable=SC2086
+    expect 0 'results 10 14 4' 4 $served "$work/one"
+    grep -q 'MPI_Gatherv .*adaptive' "$work/report" && ! grep -q 'the library' "$work/report" || fail report
 }
 
 commands() {
@@ -721,6 +833,7 @@ try() {
     part rules
     part schedules
     part programs
+    part preload
     part refusals
     # The other interface of a library that has been tested.
     [ "$nth" = 1 ] || [ "$library" != mpich-abi ] || return 0

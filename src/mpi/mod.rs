@@ -17,6 +17,7 @@
 //! | `process` | one process of a run: how it meets the others and waits |
 //! | `run` | running a schedule |
 //! | `scope` | running a rank program |
+//! | `calls` | serving the calls of a program that uses MPI by itself |
 //!
 //! # The rules of time over MPI
 //!
@@ -45,6 +46,7 @@
 //! function, `Mpi::end_job`.
 
 mod binding;
+pub(crate) mod calls;
 mod cores;
 mod ends;
 mod idle;

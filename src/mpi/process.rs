@@ -73,51 +73,60 @@ impl Runner for Process<'_> {
         _: u64,
     ) -> Result<(), Failure> {
         for (executor, messages) in executors.iter_mut().zip(carriers) {
-            let run = AssertUnwindSafe(|| self.run_rank(executor, messages));
-            let failure = match catch_unwind(run) {
-                Ok(Ok(())) => continue,
-                Ok(Err(failure)) => failure,
-                Err(payload) => {
-                    let message = panic_message(&*payload);
-                    Failure::Own(panicked(executor.rank(), executor.step(), message))
-                }
-            };
-            fail(self.communicator, failure);
+            let idle = Idle::new(self.oversubscribed, self.deadline);
+            run_rank(self.communicator, self.steps, executor, messages, idle);
         }
         Ok(())
     }
 }
 
-impl Process<'_> {
-    /// Runs the program of one rank, until all its messages have left.
-    fn run_rank<'j>(
-        &self,
-        executor: &mut impl RankExecutor<'j>,
-        messages: &mut Messages<'_, 'j>,
-    ) -> Result<(), Failure> {
-        let mut idle = Idle::new(self.oversubscribed, self.deadline);
-        let mut events = messages.events();
-        loop {
-            executor.poll(messages, &PollingPeers)?;
-            let mut in_flight = None;
-            if executor.is_done() {
-                in_flight = messages.in_flight();
-                if in_flight.is_none() {
-                    return Ok(());
-                }
+/// Runs the program of one rank, until all its messages have left. A failure ends all processes.
+pub(super) fn run_rank<'j>(
+    communicator: &Communicator,
+    steps: &[Step],
+    executor: &mut impl RankExecutor<'j>,
+    messages: &mut Messages<'_, 'j>,
+    idle: Idle,
+) {
+    let run = AssertUnwindSafe(|| poll_rank(steps, executor, messages, idle));
+    let failure = match catch_unwind(run) {
+        Ok(Ok(())) => return,
+        Ok(Err(failure)) => failure,
+        Err(payload) => {
+            let message = panic_message(&*payload);
+            Failure::Own(panicked(executor.rank(), executor.step(), message))
+        }
+    };
+    fail(communicator, failure);
+}
+
+fn poll_rank<'j>(
+    steps: &[Step],
+    executor: &mut impl RankExecutor<'j>,
+    messages: &mut Messages<'_, 'j>,
+    mut idle: Idle,
+) -> Result<(), Failure> {
+    let mut events = messages.events();
+    loop {
+        executor.poll(messages, &PollingPeers)?;
+        let mut in_flight = None;
+        if executor.is_done() {
+            in_flight = messages.in_flight();
+            if in_flight.is_none() {
+                return Ok(());
             }
-            if events != messages.events() {
-                // Whatever it waits for now takes longer than to see that short messages have left.
-                messages.in_flight();
-                events = messages.events();
-                idle.ends();
-            }
-            if idle.has_lasted() {
-                return Err(Failure::Own(match in_flight {
-                    None => executor.timeout_error(),
-                    Some(i) => TransferAt::of(executor.rank(), i, &self.steps[i]).timeout("send"),
-                }));
-            }
+        }
+        if events != messages.events() {
+            // Whatever it waits for now takes longer than to see that short messages have left.
+            messages.in_flight();
+            events = messages.events();
+            idle.ends();
+        }
+        if idle.has_lasted() {
+            return Err(Failure::Own(match in_flight {
+                None => executor.timeout_error(),
+                Some(i) => TransferAt::of(executor.rank(), i, &steps[i]).timeout("send"),
+            }));
         }
     }
 }

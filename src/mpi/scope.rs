@@ -2,15 +2,35 @@
 
 use std::time::Instant;
 
-use super::binding::ProgramMessages;
+use super::binding::{Communicator, ProgramMessages};
 use super::process::fail;
 use super::summary::program_summary;
 use super::world::World;
 use crate::error::{Error, Result};
-use crate::run::engine::{AnyLink, Copying, ElementSpec, Failure, endpoint, run_program};
+use crate::run::engine::{
+    AnyLink, Copying, ElementSpec, Failure, ProgramReport, endpoint, run_program,
+};
 use crate::run::{Clock, Element, ElementType, Endpoint, PortModel, ScopeOptions, ScopeOutcome};
 use crate::schedule::Step;
 use crate::schedule::json::{json_line, steps_from_json};
+
+/// Runs `body` as the program of this process's rank. A failure ends all processes.
+pub(super) fn run_body<T: Element, P: PortModel, R>(
+    all: &Communicator,
+    crowded: bool,
+    element: ElementType,
+    buffer: &mut [T],
+    options: &ScopeOptions<T>,
+    body: impl FnOnce(&mut Endpoint<'_, T, P>) -> Result<R>,
+) -> ProgramReport<R> {
+    let context = options.context(all.size(), P::PORTS, Copying::PLAIN);
+    let link = ProgramMessages::new(all, element, crowded, options.deadline);
+    let (rank, link, start) = (all.rank(), AnyLink::Other(Box::new(link)), Instant::now());
+    let mut endpoint = endpoint(rank, buffer, &options.operator, &context, link, start);
+    // A failure ends the process before the endpoint, with open messages, is dropped.
+    let report = run_program(&mut endpoint, body);
+    report.unwrap_or_else(|(error, _)| fail(all, Failure::Own(error)))
+}
 
 impl World {
     /// Runs `body` as the program of this process's rank, with an endpoint on its `buffer`. It is
@@ -65,16 +85,8 @@ impl World {
         self.all.set_deadline(options.deadline);
         let element = self.agree(accepted)?;
         self.ensure_same(&program_summary(options, P::PORTS, element))?;
-        let context = options.context(self.size(), P::PORTS, Copying::PLAIN);
         let crowded = self.oversubscribed();
-        let link = ProgramMessages::new(&self.all, element, crowded, options.deadline);
-        let (rank, link, start) = (self.rank(), AnyLink::Other(Box::new(link)), Instant::now());
-        let mut endpoint = endpoint(rank, buffer, &options.operator, &context, link, start);
-        // A failure ends the process before the endpoint, with open messages, is dropped.
-        let report = run_program(&mut endpoint, body);
-        let (result, time, steps) =
-            report.unwrap_or_else(|(error, _)| fail(&self.all, Failure::Own(error)));
-        drop(endpoint);
+        let (result, time, steps) = run_body(&self.all, crowded, element, buffer, options, body);
         let mut outcome = ScopeOutcome::empty(options, P::PORTS);
         outcome.results.push(result);
         outcome.rank_times = self.all.gather_to_all(&[time])?;

@@ -347,8 +347,8 @@ impl Hosts {
     }
 }
 
-/// The cores of the processes of a host.
-fn cores(host: &Communicator) -> Result<Cores> {
+/// The cores of the processes of a host, which all call it.
+pub(super) fn cores(host: &Communicator) -> Result<Cores> {
     const WORDS: usize = 64;
     let mut mine = [0u64; WORDS];
     for core in core_affinity::get_core_ids().unwrap_or_default() {

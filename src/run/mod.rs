@@ -84,19 +84,19 @@ pub(crate) mod wall;
 /// What an engine outside this folder needs to run schedules by the same executors.
 #[cfg(feature = "mpi")]
 pub(crate) mod engine {
-    pub(crate) use super::context::Copying;
+    pub(crate) use super::context::{Copying, RunContext};
     pub(crate) use super::exec::foreign_warning;
     pub(crate) use super::exec::{
-        Carrier, ElementSpec, HalfTransfer, OperatorSpec, Peers, Program, RankExecutor, Reports,
-        RunAhead, RunOptions, RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence,
-        ThreadReport, repeat, sealed,
+        AheadExecutor, Carrier, ElementSpec, HalfTransfer, OperatorSpec, Peers, Program,
+        RankExecutor, Reports, RunAhead, RunOptions, RunPerformer, RunReport, RunSpec, Runner,
+        RunnerJob, Sequence, ThreadReport, repeat, sealed,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panic_message, panicked};
     pub(crate) use super::link::{AnyLink, Link, ScopeBuffer, Waits};
-    pub(crate) use super::scope::{endpoint, run_program};
+    pub(crate) use super::scope::{ProgramReport, endpoint, run_program};
     pub(crate) use super::testdata::{RunBuffers, RunData};
     pub(crate) use super::transfer::{
-        Buffer, Combiner, Due, RankMemory, Received, RecvOp, Sent, Slots,
+        Buffer, Combiner, Due, Elements, Opaque, RankMemory, Received, RecvOp, Sent, Slots,
     };
     pub(crate) use super::wait::{Load, nanoseconds, sleep_until};
 }

@@ -30,6 +30,7 @@ mod output;
 mod own_file;
 mod parallel;
 mod plan;
+mod preload;
 mod prelude;
 mod probe;
 mod progress;
@@ -113,7 +114,7 @@ macro_rules! entries {
 }
 
 /// All commands.
-pub const ENTRIES: [Entry; 25] = entries![
+pub const ENTRIES: [Entry; 26] = entries![
     "list" list::ListArgs;
     "plan" plan::PlanArgs;
     "check" check::CheckArgs;
@@ -124,6 +125,7 @@ pub const ENTRIES: [Entry; 25] = entries![
     "atlas" atlas::AtlasArgs;
     "calibrate" calibrate::CalibrateArgs;
     "tune" tune::TuneArgs;
+    "preload" preload::PreloadArgs;
     "guidelines" guidelines::GuidelinesArgs;
     "bits" probe::BitsArgs;
     "export" export::ExportArgs, parent;

@@ -16,6 +16,34 @@ pub(super) type Status = c_void;
 #[repr(transparent)]
 pub(super) struct Handle(pub(super) usize);
 
+/// A datatype of the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Datatype(pub(super) Handle);
+
+impl Datatype {
+    /// That of this handle, as the program's library has it.
+    ///
+    /// # Safety
+    /// The handle is that of a datatype that exists as long as this is used.
+    pub unsafe fn new(handle: usize) -> Datatype {
+        Datatype(Handle(handle))
+    }
+}
+
+/// An intracommunicator of the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Intracommunicator(pub(super) Handle);
+
+impl Intracommunicator {
+    /// That of this handle, as the program's library has it.
+    ///
+    /// # Safety
+    /// The handle is that of an intracommunicator that exists as long as this is used.
+    pub unsafe fn new(handle: usize) -> Intracommunicator {
+        Intracommunicator(Handle(handle))
+    }
+}
+
 /// The binary interface of a library: what its constants are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Abi {

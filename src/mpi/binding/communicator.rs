@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use super::abi::Handle;
+use super::abi::{Handle, Intracommunicator};
 use super::library::Mpi;
 use crate::error::{Error, Result};
 use crate::mpi::idle::Idle;
@@ -32,10 +32,15 @@ pub(crate) struct Communicator {
 impl Communicator {
     /// All processes of the launch.
     pub(crate) fn world(mpi: &'static Mpi) -> Result<Communicator> {
+        Communicator::duplicate_of(mpi, Intracommunicator(mpi.world()))
+    }
+
+    /// The processes of a communicator of the program, with messages of their own.
+    pub(crate) fn duplicate_of(mpi: &'static Mpi, of: Intracommunicator) -> Result<Communicator> {
         let mut handle = Handle(0);
-        // SAFETY: the address of a handle.
+        // SAFETY: a communicator that exists, and the address of a handle.
         mpi.ok("MPI_Comm_dup", unsafe {
-            (mpi.functions.comm_dup)(mpi.world(), &raw mut handle)
+            (mpi.functions.comm_dup)(of.0, &raw mut handle)
         })?;
         Communicator::new(mpi, handle)
     }
@@ -302,7 +307,7 @@ impl Mpi {
     }
 
     /// MPI's own datatype of these elements, if it has one.
-    fn own_datatype(&self, element: ElementType) -> Option<Handle> {
+    pub(super) fn own_datatype(&self, element: ElementType) -> Option<Handle> {
         let c = &self.constants;
         Some(match element {
             ElementType::U8 => c.u8,

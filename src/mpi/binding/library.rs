@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY};
 
-use super::abi::{Abi, Constants, Handle};
+use super::abi::{Abi, Constants, Handle, Intracommunicator};
 use super::functions::{Functions, ToolFunctions};
 use crate::error::{Error, Result};
+use crate::run::ElementType;
 
 /// Environment variable that names the library.
 const NAMED: &str = "ONEPORT_MPI_LIB";
@@ -109,6 +110,36 @@ impl Mpi {
         Err(Error::usage(format!(
             "no MPI library could be loaded ({why}): set {NAMED} to the path of the library that belongs to your launcher"
         )))
+    }
+
+    /// The library in this file, which this process has loaded.
+    pub(crate) fn at(path: &str) -> Result<&'static Mpi> {
+        // SAFETY: the library is open already: this finds it again. It is never unloaded.
+        match unsafe { Library::open(Some(path), RTLD_LAZY) } {
+            Ok(library) => Mpi::in_library(library, path),
+            Err(error) => Err(Error::system(format!("{path}: {error}"))),
+        }
+    }
+
+    /// All processes of the launch, once the library is initialized.
+    pub(crate) fn all_processes(&self) -> Intracommunicator {
+        Intracommunicator(self.constants.comm_world)
+    }
+
+    /// The element type that a datatype has, if it is one of this crate's.
+    pub(crate) fn element_type(&self, datatype: usize) -> Option<ElementType> {
+        let mut all = ElementType::ALL.iter().copied();
+        all.find(|&element| self.own_datatype(element) == Some(Handle(datatype)))
+    }
+
+    /// Whether the handle is that of one of the standard's operators for reductions.
+    pub(crate) fn has_operator(&self, handle: usize) -> bool {
+        let c = &self.constants;
+        let all = [
+            c.max, c.min, c.sum, c.prod, c.band, c.bor, c.bxor, c.land, c.lor, c.lxor, c.minloc,
+            c.maxloc,
+        ];
+        all.contains(&Handle(handle))
     }
 
     fn in_library(library: Library, name: &str) -> Result<&'static Mpi> {

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefMut};
 use std::ffi::c_int;
 
-use super::abi::Handle;
+use super::abi::{Datatype, Handle};
 use super::communicator::Communicator;
 use super::scratch::Scratch;
 use crate::error::Error;
@@ -48,12 +48,25 @@ impl Communicator {
         scratch: usize,
         element: ElementType,
     ) -> Requests {
+        let datatype = Datatype(self.mpi.datatype(element));
+        self.requests_of(ends, scratch, datatype, element.bytes() as usize)
+    }
+
+    /// As [`Communicator::requests`], for elements of a datatype of the program, each of
+    /// `element_bytes`.
+    pub(crate) fn requests_of(
+        &self,
+        ends: Vec<End>,
+        scratch: usize,
+        datatype: Datatype,
+        element_bytes: usize,
+    ) -> Requests {
         Requests {
             open: vec![None; ends.len()],
             sent: Vec::new(),
             ends,
-            scratch: Scratch::new(scratch, element.bytes() as usize),
-            datatype: self.mpi.datatype(element),
+            scratch: Scratch::new(scratch, element_bytes),
+            datatype: datatype.0,
         }
     }
 }

@@ -40,6 +40,7 @@ mod scratch;
 #[cfg(not(all(unix, target_pointer_width = "64", target_endian = "little")))]
 compile_error!("the feature `mpi` needs a 64-bit little-endian Unix: handles are passed as words");
 
+pub use abi::{Datatype, Intracommunicator};
 pub(crate) use collective::OwnCollective;
 pub(crate) use communicator::Communicator;
 pub(crate) use library::Mpi;

@@ -2,11 +2,11 @@
 
 use crate::schedule::{Span, total_len};
 
-/// Memory of messages. It is accessed by address only, because open requests hold addresses of
-/// other parts of it.
+/// Memory of messages, aligned for any element. It is accessed by address only, because open
+/// requests hold addresses of other parts of it.
 #[derive(Debug)]
 pub(super) struct Scratch {
-    start: *mut u64,
+    start: *mut u128,
     words: usize,
     element_bytes: usize,
 }
@@ -14,8 +14,8 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Room for `elements` elements of such a size.
     pub(super) fn new(elements: usize, element_bytes: usize) -> Scratch {
-        let words = (elements * element_bytes).div_ceil(size_of::<u64>());
-        let start = Box::into_raw(vec![0u64; words].into_boxed_slice()).cast();
+        let words = (elements * element_bytes).div_ceil(size_of::<u128>());
+        let start = Box::into_raw(vec![0u128; words].into_boxed_slice()).cast();
         Scratch {
             start,
             words,
@@ -34,7 +34,7 @@ impl Scratch {
     /// `len` bytes from byte `offset` on. No open request may access them.
     pub(super) fn bytes(&mut self, offset: usize, len: usize) -> &mut [u8] {
         assert!(
-            offset + len <= self.words * size_of::<u64>(),
+            offset + len <= self.words * size_of::<u128>(),
             "scratch memory for every message"
         );
         let start = self.start.cast::<u8>().wrapping_add(offset);
@@ -46,7 +46,7 @@ impl Scratch {
 
     /// Makes room for `elements` elements. No open request may access the memory.
     pub(super) fn grow(&mut self, elements: usize) {
-        if elements * self.element_bytes > self.words * size_of::<u64>() {
+        if elements * self.element_bytes > self.words * size_of::<u128>() {
             *self = Scratch::new(elements, self.element_bytes);
         }
     }

@@ -245,7 +245,7 @@ impl Awaited<'_> {
 
 impl<'r> AheadExecutor<'r> {
     /// An executor of `rank`, at the beginning of its sequence.
-    pub(super) fn new(
+    pub(crate) fn new(
         rank: usize,
         ahead: &'r RunAhead,
         program: &'r Program<'r>,

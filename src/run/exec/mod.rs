@@ -49,7 +49,7 @@ pub use run::{Place, Run, sealed};
 pub use virtual_run::{VirtualRanks, VirtualRun};
 #[cfg(feature = "mpi")]
 pub(crate) use {
-    ahead::RunAhead,
+    ahead::{AheadExecutor, RunAhead},
     executor::{Peers, RankExecutor},
     options::{RunOptions, RunPerformer},
     outcome::RunReport,

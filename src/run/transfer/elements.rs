@@ -15,6 +15,8 @@ pub(crate) struct Elements {
     id: TypeId,
     /// Bytes of one element, at least 1.
     pub(crate) bytes: usize,
+    /// The alignment that combining needs.
+    pub(super) align: usize,
     /// The longest message that travels in its lane, in bytes. Lanes are read as initialized words,
     /// so it is 0 for types that may have padding: see [`Element`].
     pub(crate) max_inline_bytes: usize,
@@ -33,7 +35,19 @@ impl Elements {
         Elements {
             id: TypeId::of::<T>(),
             bytes: size_of::<T>(),
+            align: align_of::<T>(),
             max_inline_bytes: if is_plain { INLINE_BYTES } else { 0 },
+        }
+    }
+
+    /// Elements of `bytes` bytes, at least 1, of a type that only an [`Opaque`] operator knows.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn opaque(bytes: usize) -> Elements {
+        Elements {
+            id: TypeId::of::<Opaque<'static>>(),
+            bytes,
+            align: 1,
+            max_inline_bytes: INLINE_BYTES,
         }
     }
 
@@ -62,6 +76,42 @@ impl<'b> Buffer<'b> {
             borrowed: PhantomData,
         }
     }
+
+    /// A buffer of opaque `elements`; bytes beyond the last whole element are left alone.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn opaque(buffer: &'b mut [u8], elements: Elements) -> Self {
+        assert!(
+            elements == Elements::opaque(elements.bytes),
+            "opaque elements"
+        );
+        Buffer {
+            base: buffer.as_mut_ptr(),
+            len: buffer.len() / elements.bytes,
+            elements,
+            borrowed: PhantomData,
+        }
+    }
+}
+
+/// An operator that commutes, on elements of a type that only `combine` knows: it combines those of
+/// the second slice into those of the first.
+#[cfg(feature = "mpi")]
+pub(crate) struct Opaque<'o> {
+    /// Bytes of one element, at least 1.
+    pub(crate) bytes: usize,
+    pub(crate) combine: &'o (dyn Fn(&mut [u8], &[u8]) + Sync),
+}
+
+#[cfg(feature = "mpi")]
+impl CombineBytes for Opaque<'_> {
+    unsafe fn combine_bytes(&self, acc: *mut u8, other: *const u8, n: usize, _: Order) {
+        let bytes = n * self.bytes;
+        // SAFETY: `n` elements that nobody else touches: initialized bytes of the buffer.
+        let acc = unsafe { std::slice::from_raw_parts_mut(acc, bytes) };
+        // SAFETY: `n` elements that nobody writes, and that do not overlap `acc`.
+        let other = unsafe { std::slice::from_raw_parts(other, bytes) };
+        (self.combine)(acc, other);
+    }
 }
 
 /// An operator, whose element type is a value.
@@ -85,6 +135,15 @@ impl<'o> Combiner<'o> {
         }
     }
 
+    /// An operator on opaque `elements`.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn opaque(operator: &'o Opaque<'o>) -> Self {
+        Combiner {
+            operator,
+            elements: Elements::opaque(operator.bytes),
+        }
+    }
+
     /// That of elements of `bytes` bytes, none of which is ever moved or combined.
     pub(crate) fn without_data(bytes: usize) -> Self {
         Combiner {
@@ -92,6 +151,7 @@ impl<'o> Combiner<'o> {
             elements: Elements {
                 id: TypeId::of::<()>(),
                 bytes,
+                align: 1,
                 max_inline_bytes: INLINE_BYTES,
             },
         }

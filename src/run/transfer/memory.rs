@@ -173,7 +173,7 @@ impl<'b, 'r> RankMemory<'b, 'r> {
     fn packed_len(&self, spans: &[Span], message: &[u8]) -> usize {
         spans.iter().for_each(|s| self.check_bounds(*s));
         let (len, bytes) = (total_len(spans), self.elements.bytes);
-        let is_aligned = message.as_ptr().addr().is_multiple_of(bytes);
+        let is_aligned = (message.as_ptr().addr()).is_multiple_of(self.elements.align);
         assert!(self.elements.is_plain() && is_aligned, "plain elements");
         assert!(len * bytes <= message.len(), "room for a packed message");
         len

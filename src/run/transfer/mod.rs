@@ -57,6 +57,8 @@ mod shared;
 mod slots;
 
 pub use elements::Combiner;
+#[cfg(feature = "mpi")]
+pub(crate) use elements::Opaque;
 pub(crate) use elements::{Buffer, Elements};
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;

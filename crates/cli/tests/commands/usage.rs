@@ -667,3 +667,23 @@ fn an_explanation_of_a_rank_ends_with_its_slack() {
         "{one}"
     );
 }
+
+/// The library that serves programs is beside the command, or it is said how to make it.
+#[test]
+fn preload_shows_the_library_or_how_to_make_it() {
+    let output = oneport("preload --json").output().unwrap();
+    if output.status.success() {
+        let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let library = shown["library"].as_str().unwrap();
+        assert!(std::path::Path::new(library).is_file(), "{library}");
+        let launch = shown["launch"]["Open MPI"].as_str().unwrap();
+        assert!(
+            launch.contains(&format!("LD_PRELOAD={library} ")),
+            "{launch}"
+        );
+    } else {
+        let error = String::from_utf8_lossy(&output.stderr);
+        let advice = "`cargo build --release -p oneport-preload` makes it";
+        assert!(error.contains(advice), "{error}");
+    }
+}

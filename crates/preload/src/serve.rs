@@ -1,0 +1,308 @@
+//! Serving a call: by the schedule that was chosen for its shape, or else by the library.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::time::Instant;
+
+use oneport::collectives::GatherPart;
+use oneport::internal::calls::Group;
+use oneport::run::{Bidirectional, Endpoint};
+use oneport::{Kind, Span};
+use parking_lot::Mutex;
+
+use crate::choice::Element;
+use crate::describe::{At, Described, Irregular};
+use crate::library::Word;
+use crate::memory::{Copier, Side};
+use crate::process::{Choice, Communicator, OnAnyThread, Planned, Process, bytes_of, process};
+
+/// Why the library serves a call.
+const NOTHING_CHOSEN: &str = "the library: no rule or schedule";
+const NO_GROUP: &str = "the library: no group of processes, or two";
+const REFUSED: &str = "the library: a datatype or operator of the program's own, or an error";
+
+/// A call of the program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    pub(crate) function: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) communicator: Word,
+}
+
+/// Serves `call`, which `describe` describes, or has `pass` call the library.
+pub(crate) fn serve(
+    call: Call,
+    describe: impl FnOnce(At<'_>) -> Option<Described>,
+    pass: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(process) = process() else {
+        return pass();
+    };
+    if !process.choices.serve(call.kind) {
+        return passed(process, call, 0, NOTHING_CHOSEN, pass);
+    }
+    let Some((communicator, ranks)) = found(process, call) else {
+        return passed(process, call, 0, NO_GROUP, pass);
+    };
+    let mut communicator = communicator.lock();
+    let at = At {
+        library: process.library,
+        rank: communicator.group().rank(),
+        ranks,
+    };
+    let Some(described) = describe(at) else {
+        drop(communicator);
+        return passed(process, call, 0, REFUSED, pass);
+    };
+    let bytes = described.shape.elements * described.shape.element.bytes();
+    if bytes == 0 && call.kind != Kind::Barrier {
+        return passed(process, call, 0, "nothing to do", || 0);
+    }
+    let choice = communicator.choice(process, &described.shape);
+    let mut choice = choice.lock();
+    match &mut *choice {
+        Choice::Library(why) => {
+            drop(communicator);
+            let by = format!("the library: {why}");
+            drop(choice);
+            passed(process, call, bytes, &by, pass)
+        }
+        Choice::Schedule(name, planned) => {
+            let start = process.report.as_ref().map(|_| Instant::now());
+            perform(process, call, &described, &mut communicator, planned);
+            if let (Some(report), Some(start)) = (&process.report, start) {
+                let mut report = report.lock();
+                report.add(call.function, bytes as u64, name, start.elapsed());
+            }
+            0
+        }
+    }
+}
+
+fn perform(
+    process: &Process,
+    call: Call,
+    described: &Described,
+    communicator: &mut Communicator,
+    planned: &OnAnyThread<Planned>,
+) {
+    let library = process.library;
+    let bytes = described.shape.element.bytes();
+    let copier = Copier {
+        library,
+        communicator: call.communicator,
+        as_items: described.operator.is_some(),
+    };
+    let operator = described.operator;
+    let datatype = match described.shape.element {
+        Element::Byte => 0,
+        Element::Item(datatype, _) => datatype,
+    };
+    let combine = |acc: &mut [u8], other: &[u8]| {
+        let (from, into) = (other.as_ptr().cast(), acc.as_mut_ptr().cast());
+        let n = (acc.len() / bytes) as c_int;
+        let operator = operator.unwrap_or_default();
+        // SAFETY: `n` items of the datatype on either side, which do not overlap.
+        let code = unsafe { (library.functions.reduce_local)(from, into, n, datatype, operator) };
+        if code != 0 {
+            library
+                .own
+                .end_job("MPI_Reduce_local failed in a call of this program");
+        }
+    };
+    planned.0.with_dependent(|schedule, part| {
+        let layout = &schedule.layout()[communicator.group().rank()];
+        let mut memory = communicator.take_buffer(layout.len * bytes);
+        let buffer = bytes_of(&mut memory);
+        if let Some(side) = &described.input {
+            // SAFETY: the program passes this memory for the call.
+            unsafe { copier.copy_in(side, buffer, &layout.input, bytes) };
+        }
+        communicator.group().perform(part, buffer, &combine);
+        if let Some(side) = &described.output {
+            // SAFETY: as above.
+            unsafe { copier.copy_out(side, buffer, &layout.output, bytes) };
+        }
+        communicator.keep_buffer(memory);
+    });
+}
+
+/// Serves a call in which each process knows its own blocks only: a gather or scatter by the tree
+/// that the ranks build together, an alltoall by pairs.
+pub(crate) fn serve_irregular(
+    call: Call,
+    describe: impl FnOnce(At<'_>) -> Option<Irregular>,
+    pass: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(process) = process() else {
+        return pass();
+    };
+    if call.kind == Kind::Alltoall && !process.choices.serve(call.kind) {
+        return passed(process, call, 0, NOTHING_CHOSEN, pass);
+    }
+    let Some((communicator, ranks)) = found(process, call) else {
+        return passed(process, call, 0, NO_GROUP, pass);
+    };
+    let communicator = communicator.lock();
+    let group = communicator.group();
+    let library = process.library;
+    let at = At {
+        library,
+        rank: group.rank(),
+        ranks,
+    };
+    let start = Instant::now();
+    let Some(described) = describe(at) else {
+        drop(communicator);
+        return passed(process, call, 0, REFUSED, pass);
+    };
+    let copier = Copier {
+        library,
+        communicator: call.communicator,
+        as_items: false,
+    };
+    let (by, bytes, served) = match described {
+        Irregular::Gather(root, own, all) => (
+            "adaptive",
+            own.bytes(),
+            gathered(group, copier, root, &own, all.as_ref()),
+        ),
+        Irregular::Scatter(root, own, bytes, all) => (
+            "adaptive",
+            bytes,
+            scattered(group, copier, root, (own.as_ref(), bytes), all.as_ref()),
+        ),
+        Irregular::Alltoall(input, output) => (
+            "pairwise",
+            input.bytes(),
+            exchanged(group, copier, &input, &output),
+        ),
+    };
+    if let Err(error) = served {
+        library.own.end_job(&format!("{}: {error}", call.function));
+    }
+    if let Some(report) = &process.report {
+        let mut report = report.lock();
+        report.add(call.function, bytes as u64, by, start.elapsed());
+    }
+    0
+}
+
+/// This rank's part of the tree for its block of so many bytes.
+fn part(group: &Group, root: usize, block: usize) -> oneport::Result<GatherPart> {
+    let mut control = vec![0u64; GatherPart::CONTROL];
+    let find = |e: &mut Endpoint<'_, u64, Bidirectional>| GatherPart::find(e, Some(root), block);
+    group.scope(&mut control, find)
+}
+
+fn gathered(
+    group: &Group,
+    copier: Copier<'_>,
+    root: usize,
+    own: &Side,
+    all: Option<&Side>,
+) -> oneport::Result<()> {
+    let part = part(group, root, own.bytes())?;
+    let layout = part.layout();
+    let mut buffer = vec![0u8; layout.len];
+    // SAFETY: the program passes this memory for the call.
+    unsafe { copier.copy_in(own, &mut buffer, &layout.input, 1) };
+    let gather = |e: &mut Endpoint<'_, u8, Bidirectional>| part.gather(e);
+    group.scope(&mut buffer, gather)?;
+    if let Some(all) = all {
+        // SAFETY: as above.
+        unsafe { copier.copy_out(all, &buffer, &layout.output, 1) };
+    }
+    Ok(())
+}
+
+fn scattered(
+    group: &Group,
+    copier: Copier<'_>,
+    root: usize,
+    (own, bytes): (Option<&Side>, usize),
+    all: Option<&Side>,
+) -> oneport::Result<()> {
+    let part = part(group, root, bytes)?;
+    // A scatter is a gather backwards.
+    let layout = part.layout();
+    let mut buffer = vec![0u8; layout.len];
+    if let Some(all) = all {
+        // SAFETY: the program passes this memory for the call.
+        unsafe { copier.copy_in(all, &mut buffer, &layout.output, 1) };
+    }
+    let scatter = |e: &mut Endpoint<'_, u8, Bidirectional>| part.scatter(e);
+    group.scope(&mut buffer, scatter)?;
+    if let Some(own) = own {
+        // SAFETY: as above.
+        unsafe { copier.copy_out(own, &buffer, &layout.input, 1) };
+    }
+    Ok(())
+}
+
+/// In step `i` each rank sends to the rank `i` after it and receives from the one `i` before it.
+fn exchanged(
+    group: &Group,
+    copier: Copier<'_>,
+    input: &Side,
+    output: &Side,
+) -> oneport::Result<()> {
+    let (p, rank) = (group.size(), group.rank());
+    let mut end = 0;
+    let mut span = |side: &Side, rank: usize| {
+        let bytes = side.only(rank).bytes();
+        end += bytes;
+        Span::new(end - bytes, bytes)
+    };
+    let from: Vec<Span> = (0..p).map(|rank| span(input, rank)).collect();
+    let to: Vec<Span> = (0..p).map(|rank| span(output, rank)).collect();
+    let mut buffer = vec![0u8; end];
+    // SAFETY: the program passes this memory for the call.
+    unsafe { copier.copy_in(input, &mut buffer, &from, 1) };
+    let own = from[rank].offset..from[rank].end();
+    if from[rank].len == to[rank].len {
+        buffer.copy_within(own, to[rank].offset);
+    }
+    let by_pairs = |e: &mut Endpoint<'_, u8, Bidirectional>| {
+        for i in 1..p {
+            let (after, before) = ((rank + i) % p, (rank + p - i) % p);
+            let (sent, received) = (from[after], to[before]);
+            match (sent.len > 0, received.len > 0) {
+                (true, true) => e.exchange(after, sent, before, received)?,
+                (true, false) => e.send(after, sent)?,
+                (false, true) => e.recv(before, received)?,
+                (false, false) => {}
+            }
+        }
+        Ok(())
+    };
+    group.scope(&mut buffer, by_pairs)?;
+    // SAFETY: as above.
+    unsafe { copier.copy_out(output, &buffer, &to, 1) };
+    Ok(())
+}
+
+/// What is kept for the communicator of a call, and its number of processes.
+fn found(process: &Process, call: Call) -> Option<(Arc<Mutex<Communicator>>, usize)> {
+    let ranks = process.library.ranks(call.communicator)?;
+    let handle = process.library.handle(call.communicator);
+    Some((process.communicator(handle)?, ranks))
+}
+
+/// Has the library serve a call.
+fn passed(
+    process: &Process,
+    call: Call,
+    bytes: usize,
+    by: &str,
+    pass: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some(report) = &process.report else {
+        return pass();
+    };
+    let start = Instant::now();
+    let code = pass();
+    let mut report = report.lock();
+    report.add(call.function, bytes as u64, by, start.elapsed());
+    code
+}

@@ -1,0 +1,240 @@
+//! The collective calls of programs that use MPI by themselves: each process performs its rank's
+//! part of a schedule, by the executors that run schedules.
+//!
+//! A [`Group`] is a private duplicate of a communicator of the program, so its messages never meet
+//! the program's. Nothing is timed, verified or agreed on: whoever calls sees to it that all
+//! processes of the group perform the same schedules in the same order. A failure ends the job with
+//! one line, as it does in a run.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::time::Duration;
+
+use super::binding::{Communicator, Messages, Mpi, Requests};
+pub use super::binding::{Datatype, Intracommunicator};
+use super::cores::Cores;
+use super::ends::{ends, open_early};
+use super::idle::Idle;
+use super::process::run_rank;
+use super::scope::run_body;
+use super::world::cores;
+use crate::error::{Error, Result};
+use crate::machine::CostModel;
+use crate::run::engine::{
+    AheadExecutor, Buffer, Combiner, Copying, ElementSpec, Elements, Opaque, Program, RankMemory,
+    RunAhead, RunContext,
+};
+use crate::run::{Clock, Element, ElementType, Endpoint, PortModel, ScopeOptions};
+use crate::schedule::Schedule;
+
+/// The MPI library of this process, which the program has loaded and initialized.
+#[derive(Debug, Clone, Copy)]
+pub struct Library(&'static Mpi);
+
+/// The processes of a communicator of the program.
+#[derive(Debug)]
+pub struct Group {
+    all: Communicator,
+    max_tag: std::ffi::c_int,
+    /// Whether the processes of this host outnumber the cores that they may use.
+    crowded: bool,
+    deadline: Duration,
+    /// By which steps are ordered: nothing is timed.
+    cost: CostModel,
+}
+
+/// What moves in a schedule.
+#[derive(Debug, Clone, Copy)]
+pub enum Moved {
+    /// Bytes: an element is one.
+    Bytes,
+    /// Elements of a datatype of the program, each of so many bytes in memory.
+    Elements(Datatype, usize),
+}
+
+/// The part of this process in a schedule, prepared for any number of calls.
+pub struct Part<'s> {
+    schedule: &'s Schedule,
+    program: Program<'s>,
+    ahead: RunAhead,
+    requests: RefCell<Requests>,
+    element_bytes: usize,
+}
+
+impl fmt::Debug for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part").finish_non_exhaustive()
+    }
+}
+
+impl Library {
+    /// The library in the file at `path`.
+    ///
+    /// # Errors
+    /// When it is not loaded, or lacks a function.
+    pub fn at(path: &str) -> Result<Library> {
+        Mpi::at(path).map(Library)
+    }
+
+    /// The name of its binary interface: `MPICH`, `Open MPI` or `MPI 5.0`.
+    pub fn interface(&self) -> String {
+        self.0.interface()
+    }
+
+    /// Whether the handle is that of one of the standard's operators for reductions.
+    pub fn has_operator(&self, handle: usize) -> bool {
+        self.0.has_operator(handle)
+    }
+
+    /// All processes of the launch.
+    pub fn world(&self) -> Intracommunicator {
+        self.0.all_processes()
+    }
+
+    /// The element type of this crate that a datatype has, if it is one of those.
+    pub fn element_type(&self, datatype: usize) -> Option<ElementType> {
+        self.0.element_type(datatype)
+    }
+
+    /// Prints one line and ends all processes.
+    pub fn end_job(&self, error: &str) -> ! {
+        self.0.end_job(error)
+    }
+}
+
+impl Group {
+    /// Duplicates `communicator`; all its processes call it. A wait of a call may last for
+    /// `deadline`.
+    ///
+    /// # Errors
+    /// When the library refuses.
+    pub fn of(
+        library: Library,
+        communicator: Intracommunicator,
+        deadline: Duration,
+    ) -> Result<Group> {
+        let mut all = Communicator::duplicate_of(library.0, communicator)?;
+        let Cores { crowded, .. } = cores(&all.on_this_host()?)?;
+        all.set_oversubscribed(crowded);
+        all.set_deadline(deadline);
+        Ok(Group {
+            max_tag: all.max_tag()?,
+            crowded,
+            deadline,
+            cost: CostModel::default(),
+            all,
+        })
+    }
+
+    /// The rank of this process.
+    pub fn rank(&self) -> usize {
+        self.all.rank()
+    }
+
+    /// The number of processes.
+    pub fn size(&self) -> usize {
+        self.all.size()
+    }
+
+    /// The values of all processes, by rank.
+    ///
+    /// # Errors
+    /// When the library refuses.
+    pub fn gather(&self, value: u64) -> Result<Vec<u64>> {
+        self.all.gather_to_all(&[value])
+    }
+
+    /// Prepares the part of this process in a schedule, which has to be right: `check` has proved
+    /// it, or a planner has made it. No other process takes part in that.
+    ///
+    /// Takes time and memory in proportion to the steps of all ranks.
+    ///
+    /// # Errors
+    /// When the schedule is not for so many ranks, needs ports that wait for their partners, or has
+    /// a message of more elements than MPI counts.
+    pub fn part<'s>(&self, schedule: &'s Schedule, moved: Moved) -> Result<Part<'s>> {
+        let rank = self.rank();
+        if schedule.ranks() != self.size() {
+            return Err(Error::usage(format!(
+                "a schedule of {} ranks for {} processes",
+                schedule.ranks(),
+                self.size()
+            )));
+        }
+        let program = Program::new(schedule, false)?.without_grants();
+        let simulation = schedule.simulate(&self.cost)?;
+        let early =
+            |sequence: &mut _| open_early(sequence, &schedule.programs()[rank], &simulation, rank);
+        let ahead = RunAhead::of_rank(rank, &program, &simulation, schedule.ports(), early);
+        let ahead = ahead.ok_or_else(|| Error::usage("a schedule whose senders have to wait"))?;
+        let sequence = Some(ahead.sequence(rank));
+        let (ends, scratch) = ends(schedule, rank, sequence, self.max_tag)?;
+        let (requests, element_bytes) = match moved {
+            Moved::Bytes => {
+                let element = ElementSpec::of::<u8>().own()?;
+                (self.all.requests(ends, scratch, element), 1)
+            }
+            Moved::Elements(datatype, bytes) => {
+                (self.all.requests_of(ends, scratch, datatype, bytes), bytes)
+            }
+        };
+        Ok(Part {
+            schedule,
+            program,
+            ahead,
+            requests: RefCell::new(requests),
+            element_bytes,
+        })
+    }
+
+    /// Performs a part on the buffer of this rank, which has at least the bytes of its layout. What
+    /// is combined is combined by `combine`: the elements of its second slice into those of the
+    /// first; it commutes.
+    ///
+    /// # Panics
+    /// When the buffer is too short.
+    pub fn perform(
+        &self,
+        part: &Part<'_>,
+        buffer: &mut [u8],
+        combine: &(dyn Fn(&mut [u8], &[u8]) + Sync),
+    ) {
+        let (rank, bytes) = (self.rank(), part.element_bytes);
+        let length = part.schedule.layout()[rank].len * bytes;
+        let elements = Elements::opaque(bytes);
+        let buffer = Buffer::opaque(&mut buffer[..length], elements);
+        let operator = Opaque { bytes, combine };
+        let context = RunContext::new(
+            Combiner::opaque(&operator),
+            &self.cost,
+            part.schedule.ports(),
+            Clock::Native,
+            self.deadline,
+            Copying::PLAIN,
+        );
+        let memory = RankMemory::new(rank, buffer, 0, context.copying.streams_from);
+        let mut messages = Messages::new(memory, part.requests.borrow_mut(), &self.all);
+        let mut executor = AheadExecutor::new(rank, &part.ahead, &part.program, &context);
+        let idle = Idle::new(self.crowded, self.deadline);
+        let steps = part.program.ranks[rank].steps;
+        run_rank(&self.all, steps, &mut executor, &mut messages, idle);
+    }
+
+    /// Runs `body` as the program of this process's rank, with an endpoint on its `buffer`.
+    ///
+    /// # Errors
+    /// When the element type is not one of this crate.
+    pub fn scope<T: Element, P: PortModel, R>(
+        &self,
+        buffer: &mut [T],
+        body: impl FnOnce(&mut Endpoint<'_, T, P>) -> Result<R>,
+    ) -> Result<R> {
+        let element = ElementSpec::of::<T>().own()?;
+        let options = ScopeOptions {
+            deadline: self.deadline,
+            ..ScopeOptions::default()
+        };
+        let (result, ..) = run_body(&self.all, self.crowded, element, buffer, &options, body);
+        Ok(result)
+    }
+}
