@@ -507,10 +507,14 @@ impl<'p> PlanGraph<'p> {
         let mut accesses: Vec<Vec<Access>> = Vec::new();
         accesses.resize_with(self.plan.gpus.len(), Vec::new);
         let starts = self.plan.starts()?;
+        let start = |place: &Place| starts[place.rank][place.buffer] + place.start;
         for (node, me) in self.nodes.iter().zip(0..) {
-            for (places, writes) in [(&node.src, false), (&node.dst, true)] {
+            // A copy of a chunk onto itself, in place, changes nothing.
+            let changes =
+                node.name != OpName::Copy || start(&node.src[0][0]) != start(&node.dst[0][0]);
+            for (places, writes) in [(&node.src, false), (&node.dst, changes)] {
                 for place in places.iter().flatten().filter(|place| place.len > 0) {
-                    let start = starts[place.rank][place.buffer] + place.start;
+                    let start = start(place);
                     accesses[place.rank].push(Access {
                         node: me,
                         range: start..start + place.len,

@@ -40,8 +40,10 @@ impl Step {
         cells
     }
 
+    /// What it stores another value in.
     fn writes(&self) -> BTreeSet<Cell> {
-        match ["r", "rcs", "rrc", "rrcs", "cpy", "re"].contains(&&*self.kind) {
+        let stays = self.kind == "cpy" && self.src == self.dst;
+        match !stays && ["r", "rcs", "rrc", "rrcs", "cpy", "re"].contains(&&*self.kind) {
             true => Step::cells(self.dst, self.count),
             false => BTreeSet::new(),
         }
@@ -425,6 +427,31 @@ fn lost_updates_name_both_steps() {
         assert!(error.contains(part), "{error}");
     }
     assert!(error.starts_with("line "), "{error}");
+}
+
+/// In place some tools copy a chunk onto itself: who reads it need not wait, who writes it must.
+#[test]
+fn copies_of_a_chunk_onto_itself_change_nothing() {
+    let ranks: [&[&str]; 2] = [
+        &["1 1 0:s o0 o0,r o1 o1", "-1 -1 0:cpy i0 o0"],
+        &["0 0 0:s o1 o1,r o0 o0"],
+    ];
+    let text = in_place("allgather", 2, &ranks);
+    assert!(File::parse(&text, 0).is_right());
+    read(&text, None).unwrap();
+    // The collective is found in the name, as before files had `coll`.
+    let named = text.replace("name=\"x\" coll=\"allgather\"", "name=\"Allgather(n=2)\"");
+    assert_eq!(
+        read(&named, None).unwrap().programs(),
+        read(&text, None).unwrap().programs()
+    );
+    let written = text.replace(
+        "cpy\" srcbuf=\"i\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\"",
+        "cpy\" srcbuf=\"o\" srcoff=\"1\" dstbuf=\"o\" dstoff=\"1\"",
+    );
+    assert_ne!(written, text);
+    let error = read(&written, None).unwrap_err();
+    assert!(error.contains("access the same chunk"), "{error}");
 }
 
 /// The path from one access to the other may lead through other ranks.

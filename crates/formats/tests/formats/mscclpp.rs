@@ -492,6 +492,28 @@ fn written_schedules_are_read_back() {
     assert!(early * 100 > written * 95, "{written} {early}");
 }
 
+/// In place, a copy of the own block onto itself races with no read of it.
+#[test]
+fn copies_of_a_chunk_onto_itself_change_nothing() {
+    let copied = |index: usize| {
+        plan("allgather", 2, [1, 2, 0], true, "o", |rank| {
+            let to = (rank + index) % 2;
+            let copy = moves("copy", "none", vec![at("o", to)], vec![at("o", to)]);
+            let put = moves("put", "memory", vec![at("o", rank)], vec![remote(0, rank)]);
+            let all = [0];
+            vec![
+                vec![put, nop(), on("signal", &all), on("wait", &all)],
+                vec![copy],
+            ]
+        })
+    };
+    for (index, right) in [(0, true), (1, false)] {
+        let plan = copied(index);
+        assert_eq!(verdict(&plan), Some(right), "{index}");
+        assert_eq!(Interpreter::new(&plan, 2).is_right(), right, "{index}");
+    }
+}
+
 /// Whether the operations of a plan are signalled at once, before its thread block waits again.
 fn signals_early(plan: &Value) -> bool {
     operations(plan).iter().all(|&[g, b, i]| {

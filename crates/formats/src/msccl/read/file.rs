@@ -220,7 +220,14 @@ impl<'t> MscclFile<'t> {
         if !algo.0.has_tag_name("algo") {
             return Err(algo.error("an MSCCL algorithm starts with <algo>"));
         }
-        let coll = algo.text("coll")?;
+        // Before there was such an attribute, tools began the name with the collective.
+        let name = algo.0.attribute("name").unwrap_or_default();
+        let first = name.split(|c: char| !c.is_alphabetic()).next();
+        let named = first.unwrap_or_default().to_lowercase();
+        let coll = match algo.0.attribute("coll") {
+            None if collectives().any(|(name, _)| name == named) => &named,
+            _ => algo.text("coll")?,
+        };
         let Some((_, kind)) = collectives().find(|(name, _)| *name == coll) else {
             let names: Vec<_> = collectives().map(|c| c.0).collect();
             return Err(algo.error(format!("coll=\"{coll}\" is none of {}", names.join(", "))));
@@ -257,8 +264,8 @@ impl<'t> MscclFile<'t> {
             None => gpus.iter().map(largest).max().unwrap_or(0),
         };
         let ported = algo.optional("ported")?;
-        let name = algo.0.attribute("ports");
-        let ports = match (name.map(Ports::named), ported) {
+        let ports = algo.0.attribute("ports");
+        let ports = match (ports.map(Ports::named), ported) {
             (Some(Some(ports)), Some(k)) => Some(ports.with_k(k)),
             (None, None) => None,
             _ => {
@@ -269,7 +276,7 @@ impl<'t> MscclFile<'t> {
         };
         Ok(MscclFile {
             text: document.input_text(),
-            name: algo.0.attribute("name").unwrap_or_default().to_string(),
+            name: name.to_string(),
             kind,
             in_place: algo.optional("inplace")?.unwrap_or(0) != 0,
             chunks,

@@ -413,10 +413,17 @@ impl<'f> LineGraph<'f> {
             let several = self.file.gpus[rank].blocks.len() > 1;
             while let Some((node, i)) = nodes.next_if(|(node, _)| node.rank == rank) {
                 let (reads, writes) = node.line.kind.uses();
-                let uses = [(reads, node.line.src, false), (writes, node.line.dst, true)];
+                let place = |(buffer, at): (usize, usize)| memory[rank].starts[buffer] + at;
+                // In place some algorithms copy a chunk onto itself, which changes nothing.
+                let changes = node.line.kind != StepKind::Copy
+                    || place(node.line.src) != place(node.line.dst);
+                let uses = [
+                    (reads, node.line.src, false),
+                    (writes, node.line.dst, changes),
+                ];
                 let is_used = |used: bool| used && several && node.part != LinePart::Send;
-                for (_, (buffer, offset), writes) in uses.into_iter().filter(|u| is_used(u.0)) {
-                    let start = memory[rank].starts[buffer] + offset;
+                for (_, at, writes) in uses.into_iter().filter(|u| is_used(u.0)) {
+                    let start = place(at);
                     accesses.push(Access {
                         node: i,
                         range: start..start + node.line.count,

@@ -94,6 +94,7 @@ impl<'f> GrowingProgram<'f> {
                 Some(Step::combine(buffer, dst, line.order)),
             ],
             (_, Nop) => [None, None],
+            (_, Copy) if src == dst => [None, None],
             (_, Send) => [Some(send(src)), None],
             (_, Recv | RecvCopySend) => [Some(recv(dst)), None],
             (_, Copy) => [Some(Step::copy(src, dst)), None],

@@ -525,10 +525,18 @@ impl Interpreter {
     }
 }
 
-/// Whether two items access the same cell, and one writes it.
+/// Whether two items access the same cell, and one writes it: stores another value there.
 fn conflict(a: &Item, b: &Item) -> bool {
     let cells = |cells: &[Vec<Cell>]| cells.iter().flatten().copied().collect::<BTreeSet<Cell>>();
-    let [(a_src, a_dst), (b_src, b_dst)] = [a, b].map(|i| (cells(&i.src), cells(&i.dst)));
+    let written = |item: &Item| {
+        let stays = !item.reduces && item.src == item.dst;
+        if stays {
+            BTreeSet::new()
+        } else {
+            cells(&item.dst)
+        }
+    };
+    let [(a_src, a_dst), (b_src, b_dst)] = [a, b].map(|i| (cells(&i.src), written(i)));
     let meet = |a: &BTreeSet<Cell>, b: &BTreeSet<Cell>| !a.is_disjoint(b);
     meet(&a_dst, &b_dst) || meet(&a_dst, &b_src) || meet(&a_src, &b_dst)
 }
