@@ -21,6 +21,7 @@ Examples:
   oneport check --schedule mine.json --ports uni
   oneport check --schedule mine.json r.json      several files: a table; a folder: its .json files
   oneport check --schedule answers --like task.json -o grades.csv       an exercise
+  oneport check --schedule ring.xml plan.json -o corpus.html            a page with a row for each file
   oneport steady --generate fig3 --certificate proof.json
   oneport check --certificate proof.json         that no series of operations is faster
 
@@ -43,7 +44,8 @@ what is planned: with --schedule they are refused. Exit code 1 means that someth
         /// sizes; what its programs do does not matter. What differs is an error of the file
         like: Option<Source> = File { requires: &["schedule"] },
 
-        /// Write a row for each file to FILE.csv, too
+        /// Write a row for each file to FILE.csv, too, or a page with them, FILE.html, with what is
+        /// needed at least, the bits, and why a file fails
         output: Option<PathBuf> = Output {
             shorts: &['o'], requires: &["schedule"], heading: Some("Output"),
         },

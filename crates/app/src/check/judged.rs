@@ -9,9 +9,11 @@ use self::checked::{Checked, One};
 use self::judgement::Known;
 use super::{CheckArgs, verdict};
 use crate::answer::json;
+use crate::bits::ShownBits;
 use crate::input::print_warnings;
 use crate::own_file::OwnFile;
 use crate::prelude::*;
+use oneport_pictures::shell::Heading;
 
 /// What became of several files.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -99,21 +101,25 @@ impl CheckArgs {
     /// Refuses a file that no table can be written to.
     fn writable(&self, caller: &Caller) -> Result<()> {
         if let Some(path) = &self.output
-            && FileKind::of(path) != Some(FileKind::Csv)
+            && !matches!(FileKind::of(path), Some(FileKind::Csv | FileKind::Html))
         {
             let path = path.display();
-            bail!("{path}: the table of results is written as FILE.csv (--json prints all of it)");
+            bail!(
+                "{path}: the table of results is written as FILE.csv, or as a page FILE.html (--json prints all of it)"
+            );
         }
         caller.writable(&[("-o", self.output.as_deref())])
     }
 
     fn write(&self, caller: &Caller, schedules: &[Checked]) -> Result<()> {
-        match &self.output {
-            Some(path) => {
-                caller.write_named(path, &output::csv(schedules.iter().map(Checked::row))?)
-            }
-            None => Ok(()),
-        }
+        let Some(path) = &self.output else {
+            return Ok(());
+        };
+        let text = match FileKind::of(path) {
+            Some(FileKind::Html) => page(schedules, caller).into_bytes(),
+            _ => output::csv(schedules.iter().map(Checked::row))?,
+        };
+        caller.write_named(path, &text)
     }
 }
 
@@ -161,11 +167,21 @@ fn print(schedules: &[Checked], counts: Counts, out: &mut Lines) -> Result<()> {
     if counts.wrong + counts.unreadable > 0 {
         writeln!(out)?;
     }
+    output::table_with(out, &columns(schedules, false), schedules, |row| {
+        (!schedules[row].is_right()).then_some(output::WRONG)
+    })?;
+    writeln!(out, "\n{counts}")?;
+    Ok(())
+}
+
+/// The columns of a row for each file; on a page there is room for what is needed at least, the
+/// bits, and what is wrong.
+fn columns(schedules: &[Checked], on_page: bool) -> Columns<'_, Checked> {
     let mut tasks = schedules.iter().filter_map(Checked::task);
     let first = tasks.next();
-    let several = tasks.any(|other| Some(other) != first);
+    let several = on_page || tasks.any(|other| Some(other) != first);
     let named = schedules.iter().any(|checked| checked.own_name().is_some());
-    let columns = Columns::<Checked>::default()
+    Columns::<Checked>::default()
         .add("schedule", |checked| checked.name().to_string())
         .add_if(named, "name", |checked| or_dash(checked.own_name()))
         .add_if(several, "task", |checked| or_dash(checked.task()))
@@ -182,13 +198,33 @@ fn print(schedules: &[Checked], counts: Counts, out: &mut Lines) -> Result<()> {
         .add(">messages", |checked| {
             or_dash(checked.judged().map(|j| j.own.messages))
         })
+        .add_if(on_page, ">at least", |checked| {
+            or_dash(checked.judged().map(|j| j.lower_bounds.messages))
+        })
         .add(">volume", |checked| {
             or_dash(checked.judged().map(|j| show_bytes(j.own.bytes)))
         })
-        .add(">notes", |checked| or_dash(checked.right().map(One::notes)));
-    output::table_with(out, &columns, schedules, |row| {
-        (!schedules[row].is_right()).then_some(output::WRONG)
-    })?;
-    writeln!(out, "\n{counts}")?;
-    Ok(())
+        .add_if(on_page, ">at least", |checked| {
+            or_dash(checked.judged().map(|j| show_bytes(j.lower_bounds.bytes)))
+        })
+        .add_if(on_page, "bits", |checked| {
+            let bits = checked.right().and_then(|one| one.bits.as_ref());
+            or_dash(bits.map(ShownBits::cell))
+        })
+        .add(">notes", |checked| or_dash(checked.right().map(One::notes)))
+        .add_if(on_page, "why", |checked| or_dash(checked.failure()))
+}
+
+/// A page with a row for each file.
+fn page(schedules: &[Checked], caller: &Caller) -> String {
+    let mut summary = vec![("result", Counts::of(schedules).to_string())];
+    summary.extend(caller.origin(oneport_measure::now()));
+    let heading = Heading {
+        title: "Schedules, each with a verdict".into(),
+        summary,
+        ..Heading::default()
+    };
+    let columns = columns(schedules, true);
+    let table = columns.html("verdicts", "Verdicts", schedules, |_| false);
+    heading.page(&table, &serde_json::Value::Null, "")
 }

@@ -313,6 +313,49 @@ fn results_are_a_table_for_other_programs() {
     }
 }
 
+/// Plans and algorithms whose steps race are wrong, not unreadable: the exit code says so, and the
+/// page why.
+#[test]
+fn published_files_have_a_verdict_on_a_page() {
+    let place = folder("verdict_page");
+    let make = |arguments: &str| {
+        let mut command = oneport(arguments);
+        command.current_dir(&place).assert().success();
+    };
+    make("export mscclpp allreduce -p 2 -a recursive-doubling --bytes 4 -o plan.json");
+    make("export msccl allgather -p 2 -a ring --bytes 4 -o ring.xml");
+    let text = |name: &str| std::fs::read_to_string(place.join(name)).unwrap();
+    let racy = text("plan.json").replacen(r#"{"name":"nop"},"#, "", 1);
+    let endless = text("plan.json").replacen(r#""name":"signal""#, r#""name":"nop""#, 1);
+    let unordered = text("ring.xml").replace(r#"depid="0" deps="0""#, r#"depid="-1" deps="-1""#);
+    for (name, text) in [("racy.json", racy), ("endless.json", endless), ("racy.xml", unordered)] {
+        std::fs::write(place.join(name), text).unwrap();
+        let message = failure(
+            oneport(&format!("check --schedule {name}")).current_dir(&place),
+            1,
+        );
+        assert!(message.contains(name), "{message}");
+    }
+    let files = "plan.json racy.json endless.json ring.xml racy.xml";
+    let mut command = oneport(&format!("check --schedule {files} -o corpus.html"));
+    command.current_dir(&place);
+    let (code, printed, _) = done(command);
+    assert_eq!(code, 1);
+    assert!(printed.contains("2 correct, 3 wrong\n"), "{printed}");
+    let page = text("corpus.html");
+    for expected in [
+        "2 correct, 3 wrong",
+        "<td class=\"name\">plan.json</td>",
+        "race: gpu 0, thread block 0, op 0 (Put)",
+        "waits forever",
+        "neither comes after the other",
+        ">at least</th>",
+        "allreduce, 2 ranks, bi",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+}
+
 #[test]
 fn a_task_may_be_demanded() {
     let place = folder("verdict_like");
