@@ -21,7 +21,7 @@ Examples:
   oneport check --schedule mine.json --ports uni
   oneport check --schedule mine.json r.json      several files: a table; a folder: its .json files
   oneport check --schedule answers --like task.json -o grades.csv       an exercise
-  oneport check --schedule ring.xml plan.json -o corpus.html            a page with a row for each file
+  oneport check --schedule mine.json r.json -o corpus.html               a page with a row for each
   oneport steady --generate fig3 --certificate proof.json
   oneport check --certificate proof.json         that no series of operations is faster
 

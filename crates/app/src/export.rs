@@ -197,8 +197,9 @@ impl Command for ExportMscclpp {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         // An operation, with its signal, its wait and two nops; and what blocks know of each other.
         let bytes = |schedule: &Schedule| {
-            let blocks = schedule.ranks() as u128 * schedule.ports().k() as u128;
-            5 * msccl_lines(schedule) * BYTES_PER_MSCCL_LINE + 8 * blocks * blocks
+            let ranks = schedule.ranks() as u128;
+            let blocks = ranks * schedule.ports().k() as u128;
+            5 * msccl_lines(schedule) * BYTES_PER_MSCCL_LINE + 8 * blocks * (ranks + blocks)
         };
         let name = self.name.as_deref();
         self.to

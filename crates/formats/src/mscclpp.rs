@@ -59,5 +59,6 @@ pub fn read(text: &str, options: &ReadOptions) -> Result<Schedule> {
     let graph = PlanGraph::new(&plan)?;
     let order = graph.order()?;
     graph.ensure_no_races()?;
+    graph.ensure_started(&order)?;
     Programs::new(&graph, options)?.schedule(&order)
 }

@@ -328,7 +328,11 @@ fn published_files_have_a_verdict_on_a_page() {
     let racy = text("plan.json").replacen(r#"{"name":"nop"},"#, "", 1);
     let endless = text("plan.json").replacen(r#""name":"signal""#, r#""name":"nop""#, 1);
     let unordered = text("ring.xml").replace(r#"depid="0" deps="0""#, r#"depid="-1" deps="-1""#);
-    for (name, text) in [("racy.json", racy), ("endless.json", endless), ("racy.xml", unordered)] {
+    for (name, text) in [
+        ("racy.json", racy),
+        ("endless.json", endless),
+        ("racy.xml", unordered),
+    ] {
         std::fs::write(place.join(name), text).unwrap();
         let message = failure(
             oneport(&format!("check --schedule {name}")).current_dir(&place),
@@ -346,7 +350,7 @@ fn published_files_have_a_verdict_on_a_page() {
     for expected in [
         "2 correct, 3 wrong",
         "<td class=\"name\">plan.json</td>",
-        "race: gpu 0, thread block 0, op 0 (Put)",
+        "race: gpu 0, thread block 0, op 2 (Put)",
         "waits forever",
         "neither comes after the other",
         ">at least</th>",

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::parse::{ChannelType, Op, OpAt, OpName, Place, Plan};
 use crate::blocks::{Access, Edge, HappensBefore, in_cycle, longest_paths};
 use oneport::error::{Error, Result};
+use oneport::internal::Grouped;
 
 /// Messages that the operations of switches may become, and writes of packets that others may read,
 /// beside 64 for each operation: as many as fit into some 200 MB.
@@ -24,8 +25,10 @@ pub(super) struct PlanGraph<'p> {
     /// By node: equal for the nodes of a thread block that wait for all of its threads, else a
     /// number of its own.
     chain: Vec<u32>,
-    /// Edges that order memory, and those that order time alone.
+    /// Edges that order memory; those of relaxed signals, which order time; and those of threads of
+    /// a block, which do not run ahead of each other for long.
     edges: Vec<Edge>,
+    relaxed: Vec<Edge>,
     time: Vec<Edge>,
     counters: BTreeMap<CounterId, Counter>,
     /// By GPU: its end, if its output is known.
@@ -79,6 +82,7 @@ impl<'p> PlanGraph<'p> {
             nodes: Vec::new(),
             chain: Vec::new(),
             edges: Vec::new(),
+            relaxed: Vec::new(),
             time: Vec::new(),
             counters: BTreeMap::new(),
             ends: Vec::new(),
@@ -193,6 +197,12 @@ impl<'p> PlanGraph<'p> {
                 let barrier = barriers
                     .entry(id)
                     .or_insert_with(|| Barrier::of(at, blocks));
+                if barrier.blocks != blocks {
+                    return Err(Error::wrong(format!(
+                        "{at} (Barrier): barrier {id} waits for {blocks} thread blocks here, for {} in {}",
+                        barrier.blocks, barrier.at
+                    )));
+                }
                 let round = barrier.round;
                 barrier.round += 1;
                 if barrier.rounds.len() == round {
@@ -410,7 +420,7 @@ impl<'p> PlanGraph<'p> {
                     if let Some(add) = adds[..least].last() {
                         let relaxed = take.relaxed || add.relaxed;
                         let edges = if relaxed {
-                            &mut self.time
+                            &mut self.relaxed
                         } else {
                             &mut self.edges
                         };
@@ -485,7 +495,8 @@ impl<'p> PlanGraph<'p> {
 
     /// The nodes in an order in which each comes after those before it: early messages first.
     pub(super) fn order(&self) -> Result<Vec<u32>> {
-        let edges: Vec<Edge> = self.edges.iter().chain(&self.time).copied().collect();
+        let edges = self.edges.iter().chain(&self.relaxed).chain(&self.time);
+        let edges: Vec<Edge> = edges.copied().collect();
         let sends = |i: usize| self.nodes[i].messages() > 0;
         let paths = longest_paths(self.nodes.len(), &edges, |i| usize::from(sends(i)));
         let paths = paths.map_err(|in_degree| {
@@ -500,6 +511,41 @@ impl<'p> PlanGraph<'p> {
             (messages, sends(i as usize), depth)
         });
         Ok(order)
+    }
+
+    /// Refuses accesses of a GPU's memory that may come before it starts, while it still runs what
+    /// comes before the plan. Packets wait for their place by themselves.
+    pub(super) fn ensure_started(&self, order: &[u32]) -> Result<()> {
+        const PACKETS: usize = 3;
+        if self.plan.buffers.is_none() {
+            return Ok(());
+        }
+        let edges = self.edges.iter().chain(&self.relaxed).copied();
+        let before = Grouped::new(self.nodes.len(), edges);
+        for first in (0..self.plan.gpus.len()).step_by(64) {
+            // By node: which of 64 GPUs have started before.
+            let bit = |gpu: usize| {
+                gpu.checked_sub(first)
+                    .map_or(0, |i| 1u64.checked_shl(i as u32).unwrap_or(0))
+            };
+            let mut started = vec![0u64; self.nodes.len()];
+            for &i in order {
+                let node = &self.nodes[i as usize];
+                let before = before.of(i as usize).iter();
+                let known = before.fold(bit(node.at.gpu), |all, &i| all | started[i as usize]);
+                started[i as usize] = known;
+                let places = node.src.iter().chain(&node.dst).flatten();
+                let mut remote = places.filter(|p| p.buffer != PACKETS && p.len > 0);
+                if let Some(place) = remote.find(|place| bit(place.rank) & !known != 0) {
+                    return Err(Error::wrong(format!(
+                        "race: {} ({:?}) accesses memory of gpu {}, which may not have started: nothing of it was \
+                         waited for",
+                        node.at, node.name, place.rank
+                    )));
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn ensure_no_races(&self) -> Result<()> {

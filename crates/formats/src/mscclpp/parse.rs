@@ -310,11 +310,10 @@ impl Plan {
             }
             gpu.ensure_in_range(ranks)?;
             for (block, tb) in gpu.threadblocks.iter().enumerate() {
-                if tb.id >= gpu.threadblocks.len() {
+                if tb.id != block {
+                    let id = tb.id;
                     return Err(Error::malformed(format!(
-                        "gpu {rank}: thread block id {} is not one of {}",
-                        tb.id,
-                        gpu.threadblocks.len()
+                        "gpu {rank}: thread block id {id} where {block} is due: they are numbered in order"
                     )));
                 }
                 for (op, of) in tb.ops.iter().enumerate() {

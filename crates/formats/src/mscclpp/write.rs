@@ -72,9 +72,10 @@ pub fn write(schedule: &Schedule, name: &str) -> Result<Written> {
     let chunk = placed.iter().map(|p| p.chunk).fold(0, gcd).max(1);
     let made = |early: Signals, blocks: &[Growing]| -> Result<PlanWriter<'_>> {
         let mut writer = PlanWriter::new(schedule, &placed, chunk, early)?;
-        for block in blocks {
+        for block in blocks.iter().skip(placed.len()) {
             writer.block(block.rank, block.port)?;
         }
+        writer.starts()?;
         writer.events()?;
         writer.finish(&buffers(in_place))?;
         Ok(writer)
@@ -150,7 +151,8 @@ fn as_laid_out(schedule: &Schedule, buffers: &Buffers) -> Option<Vec<Placed>> {
 /// Operations that move data, and thread blocks that get a signal of each.
 type Signals = BTreeSet<(u32, usize)>;
 
-/// An operation that moves data: its number, thread block, and the number of `nop`s before it.
+/// An operation that moves data: its number, thread block, and the number of `nop`s before it. The
+/// first ones, with the number of a rank as node and block, are no operations: that rank starts.
 #[derive(Clone, Copy, Default)]
 struct Moved {
     node: u32,
@@ -161,7 +163,8 @@ struct Moved {
 /// A signal that an operation is done, and what its thread block knew then.
 type Given = (Moved, Rc<[u32]>);
 
-/// A thread block as it grows.
+/// A thread block as it grows. The first ones, by rank, are none: they have no operations, and
+/// their only `nop` is done when the rank starts.
 struct Growing {
     rank: usize,
     port: usize,
@@ -184,6 +187,23 @@ struct GpuNames {
     peers: Vec<usize>,
     remote: Vec<(usize, BufferType)>,
     semaphores: usize,
+}
+
+impl Growing {
+    fn new(rank: usize, port: usize) -> Growing {
+        let mut started = vec![0; rank + 1];
+        started[rank] = 1;
+        Growing {
+            rank,
+            port,
+            ops: Vec::new(),
+            phase: 0,
+            synced: started.clone(),
+            known: started,
+            channels: Vec::new(),
+            buffers: Vec::new(),
+        }
+    }
 }
 
 struct PlanWriter<'s> {
@@ -222,15 +242,20 @@ impl<'s> PlanWriter<'s> {
         let (mut gpus, mut memory) = (Vec::new(), Vec::new());
         gpus.resize_with(ranks, GpuNames::default);
         memory.resize_with(ranks, Chunks::default);
+        let start = |rank: usize| Moved {
+            node: rank as u32,
+            block: rank,
+            phase: 0,
+        };
         Ok(PlanWriter {
             schedule,
             placed,
             chunk,
             mates: mates(schedule, &programs, "MSCCL++")?,
-            blocks: Vec::new(),
+            blocks: (0..ranks).map(|rank| Growing::new(rank, 0)).collect(),
             found: HashMap::new(),
             gpus,
-            moved: Vec::new(),
+            moved: (0..ranks).map(start).collect(),
             memory,
             channels: HashMap::new(),
             semaphores: HashMap::new(),
@@ -239,6 +264,28 @@ impl<'s> PlanWriter<'s> {
             is_late: false,
             given: HashMap::new(),
         })
+    }
+
+    /// Lets ranks whose memory others use at first tell them that they have started.
+    fn starts(&mut self) -> Result<()> {
+        for rank in 0..self.placed.len() {
+            self.signal_early(rank as u32)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the signals of an operation that are to be given at once.
+    fn signal_early(&mut self, node: u32) -> Result<()> {
+        let targets = self.early.range((node, 0)..(node + 1, 0));
+        let targets: Vec<usize> = targets.map(|&(_, target)| target).collect();
+        for target in targets {
+            let moved = self.moved[node as usize];
+            let block = self.signal(moved, target)?;
+            let known = Rc::from(&self.blocks[block].known[..]);
+            let given = self.given.entry((block, target)).or_default();
+            given.push_back((moved, known));
+        }
+        Ok(())
     }
 
     /// Whether all signals were given early, and each of them is needed.
@@ -313,10 +360,18 @@ impl<'s> PlanWriter<'s> {
                 self.memory[at].access(range, writes, node, &mut same, &mut before);
             }
         }
+        // The memory of another rank is not used before that has started.
+        let own = self.blocks[block].rank;
+        before.extend(
+            [rank, to]
+                .map(|other| other as u32)
+                .into_iter()
+                .filter(|&r| r as usize != own),
+        );
         before.sort_unstable();
         before.dedup();
         before.retain(|&earlier| earlier != node);
-        self.order(block, &before);
+        self.order(block, &before)?;
         self.moved[node as usize].phase = self.blocks[block].phase;
         let mates = received.map(|(to, _, step)| (&placed[to], step));
         let (mut n, mut ports) = (vec![i], vec![port(step)]);
@@ -351,16 +406,7 @@ impl<'s> PlanWriter<'s> {
                 ..Op::of(name)
             });
         }
-        let targets = self.early.range((node, 0)..(node + 1, 0));
-        let targets: Vec<usize> = targets.map(|&(_, target)| target).collect();
-        for target in targets {
-            let moved = self.moved[node as usize];
-            self.signal(moved, target);
-            let known = Rc::from(&self.blocks[block].known[..]);
-            let given = self.given.entry((block, target)).or_default();
-            given.push_back((moved, known));
-        }
-        Ok(())
+        self.signal_early(node)
     }
 
     /// The thread block of a rank for a port.
@@ -368,21 +414,12 @@ impl<'s> PlanWriter<'s> {
         let next = self.blocks.len();
         let found = *self.found.entry((rank, port)).or_insert(next);
         if found == next {
-            if next == MAX_BLOCKS {
+            if next == MAX_BLOCKS + self.placed.len() {
                 return Err(Error::usage(format!(
                     "more than {MAX_BLOCKS} thread blocks, one for each port of a rank"
                 )));
             }
-            self.blocks.push(Growing {
-                rank,
-                port,
-                ops: Vec::new(),
-                phase: 0,
-                synced: Vec::new(),
-                known: Vec::new(),
-                channels: Vec::new(),
-                buffers: Vec::new(),
-            });
+            self.blocks.push(Growing::new(rank, port));
         }
         Ok(found)
     }
@@ -409,7 +446,7 @@ impl<'s> PlanWriter<'s> {
     }
 
     /// Orders what a thread block does next behind the nodes `before`.
-    fn order(&mut self, block: usize, before: &[u32]) {
+    fn order(&mut self, block: usize, before: &[u32]) -> Result<()> {
         let mut waits = false;
         let mut open = Vec::new();
         for &node in before {
@@ -422,15 +459,16 @@ impl<'s> PlanWriter<'s> {
                 open.push(earlier);
             }
         }
-        self.learn(block, open);
+        self.learn(block, open)?;
         if waits {
             self.nop(block);
         }
+        Ok(())
     }
 
     /// Lets the first thread of a thread block wait until all of these are done, as far as it does
     /// not know that they are.
-    fn learn(&mut self, block: usize, mut open: Vec<Moved>) {
+    fn learn(&mut self, block: usize, mut open: Vec<Moved>) -> Result<()> {
         // The last of each thread block is enough.
         open.sort_unstable_by_key(|earlier| (earlier.block, std::cmp::Reverse(earlier.phase)));
         open.dedup_by_key(|earlier| earlier.block);
@@ -444,41 +482,60 @@ impl<'s> PlanWriter<'s> {
             };
             let next = open.iter().find(|earlier| !brought(earlier));
             let Some(&next) = next.or(open.first()) else {
-                return;
+                return Ok(());
             };
-            self.wait_for(block, next);
+            self.wait_for(block, next)?;
         }
     }
 
-    fn wait_for(&mut self, block: usize, earlier: Moved) {
-        let between = (earlier.block, block);
-        while let Some((signalled, known)) =
-            self.given.get_mut(&between).and_then(VecDeque::pop_front)
+    fn wait_for(&mut self, block: usize, earlier: Moved) -> Result<()> {
+        let from = self.signalling(earlier)?;
+        while let Some((signalled, known)) = self
+            .given
+            .get_mut(&(from, block))
+            .and_then(VecDeque::pop_front)
         {
-            let wait = self.sync_op(block, earlier.block, [OpName::Wait, OpName::SemAcquire]);
-            self.blocks[block].ops.push(wait);
-            merge(&mut self.blocks[block].known, &known);
-            if signalled.phase >= earlier.phase {
+            self.wait(block, from, &known);
+            if knows(&known, earlier) {
                 self.used.insert((signalled.node, block));
-                return;
+                return Ok(());
             }
         }
         self.is_late = true;
         self.used.insert((earlier.node, block));
-        self.signal(earlier, block);
-        let wait = self.sync_op(block, earlier.block, [OpName::Wait, OpName::SemAcquire]);
-        let known = self.blocks[earlier.block].known.clone();
-        self.blocks[block].ops.push(wait);
-        merge(&mut self.blocks[block].known, &known);
+        self.signal(earlier, block)?;
+        let known = self.blocks[from].known.clone();
+        self.wait(block, from, &known);
+        Ok(())
     }
 
-    /// Lets the thread block of an operation tell another one that it is done.
-    fn signal(&mut self, moved: Moved, to: usize) {
-        if self.blocks[moved.block].phase == moved.phase {
-            self.nop(moved.block);
+    /// Lets a thread block wait for a signal of another one, and know what that one knew.
+    fn wait(&mut self, block: usize, from: usize, known: &[u32]) {
+        let wait = self.sync_op(block, from, [OpName::Wait, OpName::SemAcquire]);
+        self.blocks[block].ops.push(wait);
+        merge(&mut self.blocks[block].known, known);
+    }
+
+    /// The thread block that tells others that an operation is done, or that its rank has started.
+    fn signalling(&mut self, moved: Moved) -> Result<usize> {
+        let ranks = self.placed.len();
+        if moved.block >= ranks {
+            return Ok(moved.block);
         }
-        let signal = self.sync_op(moved.block, to, [OpName::Signal, OpName::SemRelease]);
-        self.blocks[moved.block].ops.push(signal);
+        let own = |block: &Growing| block.rank == moved.block;
+        let first = self.blocks.iter().skip(ranks).position(own);
+        first.map_or_else(|| self.block(moved.block, 0), |i| Ok(ranks + i))
+    }
+
+    /// Lets a thread block tell another one that an operation is done; returns it.
+    fn signal(&mut self, moved: Moved, to: usize) -> Result<usize> {
+        let block = self.signalling(moved)?;
+        if block == moved.block && self.blocks[block].phase == moved.phase {
+            self.nop(block);
+        }
+        let signal = self.sync_op(block, to, [OpName::Signal, OpName::SemRelease]);
+        self.blocks[block].ops.push(signal);
+        Ok(block)
     }
 
     /// An operation of a thread block on its channel to one of another GPU, or on the semaphore
@@ -558,9 +615,8 @@ impl<'s> PlanWriter<'s> {
             };
             let open: Vec<Moved> = open.into_iter().filter(|earlier| !ends(earlier)).collect();
             if !open.is_empty() {
-                let first = self.blocks.iter().position(|b| b.rank == rank);
-                let block = first.map_or_else(|| self.block(rank, 0), Ok)?;
-                self.learn(block, open);
+                let block = self.signalling(self.moved[rank])?;
+                self.learn(block, open)?;
             }
         }
         // Memory is reached over connections, which channels make.

@@ -165,6 +165,9 @@ fn mscclpp_plans() {
         ),
         plan(
             &[
+                on("rlxsignal"),
+                on("rlxwait"),
+                nop.into(),
                 op("put", "memory", own, &remote(0)),
                 nop.into(),
                 on("signal"),
@@ -176,10 +179,10 @@ fn mscclpp_plans() {
         ),
         plan(
             &[
-                op("pwsf", "port", own, &remote(0)),
                 on("rlxsignal"),
                 on("rlxwait"),
                 nop.into(),
+                op("pwsf", "port", own, &remote(0)),
             ]
             .join(","),
         ),
@@ -195,6 +198,8 @@ fn mscclpp_plans() {
         plan(
             &[
                 semaphore("sem_acquire"),
+                on("rlxsignal"),
+                on("rlxwait"),
                 nop.into(),
                 op("glres", "switch", switch, switch),
                 nop.into(),

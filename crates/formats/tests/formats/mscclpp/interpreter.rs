@@ -370,13 +370,19 @@ impl Interpreter {
         let victims = (0..self.items.len()).filter(data);
         let has_relaxed = self.items.iter().any(|i| i.relaxed && i.takes.is_some());
         let mut runs = victims.flat_map(|victim| [(victim, false), (victim, true)]);
-        self.run(None, false)
-            && runs.all(|(victim, early)| early && !has_relaxed || self.run(Some(victim), early))
+        let ranks: BTreeSet<usize> = self.memory.keys().map(|cell| cell.0).collect();
+        self.run(None, false, None)
+            && ranks
+                .into_iter()
+                .all(|rank| self.run(None, false, Some(rank)))
+            && runs
+                .all(|(victim, early)| early && !has_relaxed || self.run(Some(victim), early, None))
     }
 
     /// One run, in which the victim happens when nothing else can. Whether it is right. `early`:
-    /// what comes after a relaxed wait happens as if before, but for the end of a GPU.
-    fn run(&self, victim: Option<usize>, early: bool) -> bool {
+    /// what comes after a relaxed wait happens as if before, but for the end of a GPU. The `late`
+    /// GPU starts when nothing else can happen: nobody may have used its memory before.
+    fn run(&self, victim: Option<usize>, early: bool, mut late: Option<usize>) -> bool {
         let mut counters = self.initial.clone();
         let mut memory = self.memory.clone();
         let mut done = vec![false; self.items.len()];
@@ -398,14 +404,14 @@ impl Interpreter {
             of_items.chain(of_ends).max().unwrap_or(0)
         };
         let last: BTreeMap<_, usize> = phases.keys().map(|&block| (block, last(block))).collect();
-        let mut held = victim;
+        let (mut held, is_late) = (victim, late.is_some());
         loop {
             let mut moved = false;
             for (i, item) in self.items.iter().enumerate() {
                 let due = item.phase <= phases[&item.block]
                     && item.after.iter().all(|&a| done[a])
-                    && (victim.is_some() || item.behind.iter().all(|&a| done[a]));
-                if done[i] || held == Some(i) || !due {
+                    && (victim.is_some() || is_late || item.behind.iter().all(|&a| done[a]));
+                if done[i] || held == Some(i) || late == Some(item.block.0) || !due {
                     continue;
                 }
                 // What a thread block does after the victim in order is ordered behind it; relaxed
@@ -428,6 +434,10 @@ impl Interpreter {
                 {
                     return false;
                 }
+                let mut cells = item.src.iter().chain(&item.dst).flatten();
+                if cells.any(|cell| late == Some(cell.0) && cell.1 != 'p') {
+                    return false;
+                }
                 if !happen(item, &mut counters, &mut memory) {
                     return false;
                 }
@@ -442,7 +452,7 @@ impl Interpreter {
                     let mut of = items.filter(|(_, i)| (i.block, i.phase) == (block, phase));
                     of.all(|(i, item)| done[i] || item.is_async || held == Some(i))
                 };
-                if phase >= last[&block] || !is_done(block, phase) {
+                if phase >= last[&block] || late == Some(block.0) || !is_done(block, phase) {
                     continue;
                 }
                 match self.ends.get(&(block, phase)) {
@@ -454,7 +464,8 @@ impl Interpreter {
                         // All thread blocks at the same barrier go on together; it orders memory.
                         let here = |b: &&(usize, usize)| {
                             let of = self.ends.get(&(**b, phases[b]));
-                            of.is_some_and(|(other, _)| other == id) && is_done(**b, phases[b])
+                            of.is_some_and(|other| *other == (id.clone(), *count))
+                                && is_done(**b, phases[b])
                         };
                         let waiting: Vec<_> = blocks.iter().filter(here).copied().collect();
                         let held_here = held.is_some_and(|v| {
@@ -473,7 +484,7 @@ impl Interpreter {
                     }
                 }
             }
-            if moved {
+            if moved || late.take().is_some() {
                 continue;
             }
             // Who ends while an output is still to be written has not got its result.
