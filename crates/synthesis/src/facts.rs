@@ -148,14 +148,15 @@ impl Facts {
 /// The intervals of ranks that a tree adds up, single ranks among them.
 type Shape = Vec<(usize, usize)>;
 
-/// A tree over so many ranks of each shape. The ranks are alike, so they stand in rank order, and
-/// of two parts the one with more ranks comes first.
+/// A tree over so many ranks of each shape, even ones first: these mostly take the fewest rounds.
+/// The ranks are alike, so they stand in rank order, and of two parts the one with more ranks comes
+/// first.
 fn shapes(ranks: usize) -> Vec<Shape> {
     if ranks == 1 {
         return vec![vec![(0, 0)]];
     }
     let mut all = Vec::new();
-    for second in 1..=ranks / 2 {
+    for second in (1..=ranks / 2).rev() {
         let first = ranks - second;
         let (lefts, rights) = (shapes(first), shapes(second));
         for (number, left) in lefts.iter().enumerate() {
