@@ -34,10 +34,11 @@
 //!
 //! **Blocks.** The ports of a root carry all blocks but its own. If the ranks send, or receive, a
 //! single message each, no block is split, so the blocks of a port add up: the busiest one carries
-//! at least what it does in the best partition of all blocks. A root that has its own block of `b`
-//! elsewhere than in its place must copy it, and nothing overlaps that; or it receives it from
-//! another rank, too. A gather, or a scatter, takes at least `alpha + beta s` for the load `s` of
-//! the port, and then `gamma_copy b` or `beta b / k`, whichever is less.
+//! at least what it does in the best partition of all blocks: `P = alpha + beta s` for the load `s`
+//! of the port. A root that has its own block of `b` elsewhere than in its place copies `c` of it,
+//! and nothing overlaps that; the rest goes to another rank and comes back, on any port. So with
+//! `r` elements of others a gather, or a scatter, takes at least the least of
+//! `gamma_copy c + max(P, alpha + beta (r + b - c) / k)` over `c` from 0 to `b`.
 //!
 //! **Whole blocks.** Let a vector of `m` elements go from one rank to `n` others, or back, in
 //! messages of at most `s` and at least `l` elements each: in `q = ceil(m / s)` blocks at least. Of
@@ -344,10 +345,8 @@ impl Demand {
             path = path.max(terms[0]).max(terms[1]);
             port = port.max(terms[2]).max(terms[3]);
             if self.displaced > 0.0 && terms[2] > 0.0 && !cost.overlaps() {
-                // All of the block is copied, or all of it is received: between, no less.
-                let received = line.1 / number(ports.k().max(1));
-                let placing = cost.min_copy_rate(root).min(received);
-                port = port.max(terms[2] + placing * bytes * self.displaced);
+                let rates = (line, cost.min_copy_rate(root));
+                port = port.max(self.with_own_block(terms[2], ports, bytes, rates));
             }
         }
         let mut latency = 0.0;
@@ -374,6 +373,30 @@ impl Demand {
             ..LowerBounds::default()
         }
         .with_largest()
+    }
+
+    /// How long a root takes that has its own block elsewhere than in its place, and whose busiest
+    /// port has others' blocks for the time `on_port`.
+    fn with_own_block(
+        &self,
+        on_port: f64,
+        ports: Ports,
+        bytes: f64,
+        ((alpha, beta), gamma_copy): ((f64, f64), f64),
+    ) -> f64 {
+        let (k, own) = (number(ports.k().max(1)), self.displaced);
+        let others = match ports.can_exchange() {
+            true => self.received.max(self.sent),
+            false => self.both,
+        };
+        let time = |copied: f64| {
+            let spread = alpha + beta * bytes * (others + own - copied) / k;
+            gamma_copy * bytes * copied + on_port.max(spread)
+        };
+        // The time is convex in what is copied, with a kink where the rest fills the other ports.
+        let kink = others + own - k * (on_port - alpha) / (beta * bytes);
+        let kink = if kink > 0.0 && kink < own { kink } else { own };
+        time(0.0).min(time(kink)).min(time(own))
     }
 
     /// The messages that all ranks can send at once, and the elements that the busiest port

@@ -397,6 +397,23 @@ fn bounds_of_blocks_hold_for_split_blocks_and_blocks_in_place() {
     let time = away.simulate(&cost).unwrap().makespan();
     let bound = away.lower_bound(&cost).largest;
     assert_eq!((bound, time), (4.0 + 10.0 + 10.0, 2.0 * 4.0 + 30.0));
+    // On two ports it comes back on the one with less to carry: that of the blocks is no longer.
+    let mut b = Schedule::builder(3, Ports::BI.with_k(2), Collective::Gather { root: 0 });
+    b.layout(0, 29, [Span::new(0, 3)], [Span::new(3, 26)]);
+    b.layout(1, 18, [Span::new(0, 18)], []);
+    b.layout(2, 8, [Span::new(3, 5)], []);
+    b.step(0, Step::send(2, Span::new(0, 3)));
+    b.step(0, recv(1, 0, 6, 18));
+    let back = [Span::new(3, 3), Span::new(24, 5)];
+    b.step(0, Step::recv(2, back).on_port(1));
+    b.step(1, Step::send(0, Span::new(0, 18)));
+    b.step(2, Step::recv(0, Span::new(0, 3)));
+    b.step(2, Step::send(0, Span::new(0, 8)));
+    let back = b.build().unwrap();
+    assert!(back.check().is_correct());
+    let cost = CostModel::new(1.0, 1.0).gamma_copy(10.0);
+    let time = back.simulate(&cost).unwrap().makespan();
+    assert_eq!((back.lower_bound(&cost).largest, time), (19.0, 19.0));
 }
 
 #[test]

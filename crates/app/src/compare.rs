@@ -285,12 +285,20 @@ impl CompareJob<'_> {
     /// What a sweep keeps of it.
     fn point(self) -> Point {
         let (request, ranked) = (&self.task.request, self.ranked);
+        let rows = ranked.rows.into_iter().map(|row| row.figures);
+        let mut rows: Vec<SweepRow> = rows.collect();
+        let mut costs = show_cost(request.get_cost(), self.task.unit);
+        if let Some(measured) = &self.measured {
+            costs += &measured.in_words(self.args);
+            let library = rows.first().and_then(|row| measured.library_beside(row));
+            rows.extend(library);
+        }
         Point {
             collective: request.get_collective().name(),
             ports: request.get_ports(),
-            costs: show_cost(request.get_cost(), self.task.unit),
+            costs,
             unit: self.task.unit,
-            rows: ranked.rows.into_iter().map(|row| row.figures).collect(),
+            rows,
             skipped: ranked.skipped,
             interrupted: false,
         }

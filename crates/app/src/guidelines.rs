@@ -3,7 +3,7 @@
 use oneport::Distribution;
 use oneport_measure::Calibration;
 use oneport_measure::guidelines::{
-    self, BlockSizes, Comparison, Effort, Evaluation, Performer, Setting,
+    self, BlockSizes, By, Comparison, Effort, Evaluation, Guideline, Performer, Setting,
 };
 
 use crate::args::Inputs;
@@ -230,6 +230,16 @@ impl GuidelinesJob {
             }),
             ..fallback
         };
+        let takes_blocks = |guideline: &Guideline| {
+            let mut calls = guideline.left.iter().chain(guideline.right);
+            calls.any(|call| call.by == By::Irregular)
+        };
+        if let (Some(dist), false) = (args.dist, setting.guidelines().any(takes_blocks)) {
+            bail!(
+                "--dist {}: of these collectives no guideline has blocks of different sizes: gather and alltoall have",
+                dist.name()
+            );
+        }
         if setting.guidelines().next().is_none() {
             let names = args.kinds.iter().map(|kind| kind.name());
             let names = names.collect::<Vec<_>>().join(" or ");

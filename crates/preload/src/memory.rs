@@ -120,6 +120,15 @@ impl Copier<'_> {
         unsafe { self.scatter(side, &packed) };
     }
 
+    /// The bytes of items that lie one after another, as the elements of a schedule do.
+    pub(crate) fn bytes_in_place(&self, side: &Side) -> Option<usize> {
+        let [(0, count)] = side.blocks[..] else {
+            return None;
+        };
+        self.is_memory(&side.datatype)
+            .then(|| count * side.item_bytes(self.as_items))
+    }
+
     fn is_memory(&self, datatype: &Datatype) -> bool {
         datatype.is_plain || self.as_items
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use oneport::collectives::GatherPart;
 use oneport::internal::calls::Group;
 use oneport::run::{Bidirectional, Endpoint};
-use oneport::{Kind, Span};
+use oneport::{Kind, Layout, Span};
 use parking_lot::Mutex;
 
 use crate::choice::Element;
@@ -112,6 +112,15 @@ fn perform(
     };
     planned.0.with_dependent(|schedule, part| {
         let layout = &schedule.layout()[communicator.group().rank()];
+        if let Some(at) = own_memory(call, described, copier, layout, bytes) {
+            // SAFETY: the program passes this memory for the call, which has as many bytes.
+            let buffer = unsafe { std::slice::from_raw_parts_mut(at, layout.len * bytes) };
+            if let Some(side) = described.input.as_ref().filter(|side| side.at != at.cast()) {
+                // SAFETY: as above; input and output do not overlap.
+                unsafe { copier.copy_in(side, buffer, &layout.input, bytes) };
+            }
+            return communicator.group().perform(part, buffer, &combine);
+        }
         let mut memory = communicator.take_buffer(layout.len * bytes);
         let buffer = bytes_of(&mut memory);
         if let Some(side) = &described.input {
@@ -125,6 +134,26 @@ fn perform(
         }
         communicator.keep_buffer(memory);
     });
+}
+
+/// The memory of the program that can be the buffer of this rank: that of its output, or of a
+/// vector that is broadcast, where the schedule needs no more than that.
+fn own_memory(
+    call: Call,
+    described: &Described,
+    copier: Copier<'_>,
+    layout: &Layout,
+    bytes: usize,
+) -> Option<*mut u8> {
+    let broadcast = described.input.as_ref();
+    let broadcast = broadcast.filter(|_| call.kind == Kind::Broadcast);
+    let side = described.output.as_ref().or(broadcast)?;
+    let whole = [Span::new(0, layout.len)];
+    let is_whole = |spans: &[Span], given: bool| !given || spans == whole;
+    let fits = is_whole(&layout.output, described.output.is_some())
+        && is_whole(&layout.input, described.input.is_some());
+    let length = copier.bytes_in_place(side)?;
+    (fits && length == layout.len * bytes).then_some(side.at.cast())
 }
 
 /// Serves a call in which each process knows its own blocks only: a gather or scatter by the tree

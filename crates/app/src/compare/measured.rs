@@ -127,6 +127,28 @@ impl MeasuredPart {
         }
     }
 
+    /// The row of the library's own function beside those of algorithms, such as this one. It has
+    /// no time in the model.
+    pub(super) fn library_beside(&self, row: &SweepRow) -> Option<SweepRow> {
+        let library = self.library.as_ref()?;
+        Some(SweepRow {
+            algorithm: library.function.into(),
+            ranks: row.ranks,
+            bytes: row.bytes,
+            time: f64::NAN,
+            median: Some(library.wall.median as f64),
+            ..SweepRow::default()
+        })
+    }
+
+    /// What times are, for the heading of a sweep.
+    pub(super) fn in_words(&self, args: &CompareArgs) -> String {
+        let on = self.mpi.as_ref().map(ToString::to_string);
+        let on = on.unwrap_or_else(|| "threads".into());
+        let (n, dtype) = (args.repetitions, args.common.typed().1);
+        format!("; measured: medians of {n} repetitions, {dtype}, on {on}")
+    }
+
     /// Where and how it was measured.
     pub(super) fn summary(&self, args: &CompareArgs) -> Vec<(&'static str, String)> {
         let mut lines = vec![(

@@ -53,7 +53,9 @@ struct RunRow {
     /// Median of the library's own function, if it was measured.
     #[serde(default)]
     library_ns: Option<u64>,
-    /// That over the median: above 1, the schedule is faster.
+    #[serde(default)]
+    library_min_ns: Option<u64>,
+    /// That median over the schedule's: above 1, the schedule is faster.
     #[serde(default)]
     x_library: Option<f64>,
     /// Beside the run of an earlier table.
@@ -324,6 +326,7 @@ impl RunArgs {
             x_model: (model_ns > 0.0).then(|| median / model_ns),
             verified: (!self.no_verify).then_some(done.row.error.is_none()),
             library_ns: library.as_ref().map(|library| library.wall.median),
+            library_min_ns: library.as_ref().map(|library| library.wall.min),
             x_library: library.map(|library| library.ratio),
             baseline: None,
         }

@@ -324,3 +324,15 @@ fn measured_rows_have_intervals() {
     let text = text(&format!("{measured} --repetitions 2"), 0);
     assert!(text.contains("3 rows not settled"), "{text}");
 }
+
+/// Where no guideline has blocks of different sizes, a distribution of sizes is refused.
+#[test]
+fn a_distribution_needs_a_guideline_of_blocks() {
+    for kind in ["scatter", "broadcast"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
+        let output = command.args(["guidelines", kind, "--dist", "spikes", "-p", "8"]);
+        let output = output.assert().code(2);
+        let error = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+        assert!(error.contains("--dist spikes: of these"), "{error}");
+    }
+}

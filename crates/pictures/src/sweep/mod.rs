@@ -81,7 +81,7 @@ pub struct SweepRow {
     /// Name of the distribution of the sizes of blocks, in a sweep of several.
     #[serde(default)]
     pub dist: Option<String>,
-    /// Time in the model.
+    /// Time in the model; not a number of a library's function, which has a median alone.
     #[serde(rename(deserialize = "model_time"))]
     pub time: f64,
     /// Lower bound of the model time; 0 if there is none.
@@ -253,7 +253,9 @@ impl Sweep {
             .add(">size", |(row, _)| size(row.bytes))
             .add_if(has(|row| row.late), ">late", |(row, _)| time(row.late))
             .add("algorithm", |(row, _)| row.algorithm.clone())
-            .add(">time", |(row, _)| self.unit.show(row.time))
+            .add(">time", |(row, _)| {
+                dash((!row.time.is_nan()).then(|| self.unit.show(row.time)))
+            })
             .add_if(has(|row| row.late), ">late rank", |(row, _)| {
                 rank(row.late_rank)
             })

@@ -50,7 +50,7 @@ against.onchange = () => { fillAt(); redraw(); };
 const ofRank = rank => rank === null ? "" : ` (rank ${rank})`;
 const describe = r => `<b>${escaped(r.algorithm)}</b>, ${r.ranks} ranks, ${r.dist ? r.dist + " " : ""}${bytesText(r.bytes)}<br>` +
   (r.late === null ? "" : `one rank late by ${show(r.late)}: from ${show(r.least)}${ofRank(r.least_rank)} to `) +
-  (r.median === null ? "" : `median ${timeText(r.median)}<br>`) + `model ${show(r.time)}${ofRank(r.late_rank)}` +
+  (r.median === null ? "" : `median ${timeText(r.median)}<br>`) + (r.time === null ? "" : `model ${show(r.time)}${ofRank(r.late_rank)}`) +
   (r.bound > 0 ? `, ${+(r.time / r.bound).toPrecision(4)} times the bound` : "") + `<br>` +
   `${+(value(r) / value(best(r))).toPrecision(4)} times the best, ${escaped(best(r).algorithm)}<br>` +
   `${r.rounds} rounds, ${r.messages} messages, ${bytesText(r.volume)}` + (r.segment ? `, segments of ${bytesText(r.segment)}` : "");
