@@ -14,7 +14,7 @@ use crate::sum;
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
 use oneport::schedule::collective::{Extent, Holders, Kind};
-use oneport::schedule::{Layout, Span, Spans};
+use oneport::schedule::{Layout, Span, Spans, Step};
 
 /// The input, output and scratch of all ranks of a collective, in chunks.
 pub(crate) struct Buffers {
@@ -123,6 +123,26 @@ pub(crate) fn times(chunks: usize, chunk: usize) -> Result<usize> {
     chunks
         .checked_mul(chunk)
         .ok_or_else(|| Error::malformed("the buffer of a rank exceeds 2^64 elements"))
+}
+
+/// Adds the spans of another part of a step to it. Whether both are parts of one step.
+pub(crate) fn extend(step: &mut Step, more: &Step) -> bool {
+    let ends = |step: &Step| (step.name(), step.peer(), step.port());
+    if ends(step) != ends(more) {
+        return false;
+    }
+    let append = |spans: &mut Spans, more: &[Span]| {
+        more.iter().for_each(|&span| spans.append(span));
+    };
+    match step {
+        Step::Send { spans, .. } => append(spans, more.reads()),
+        Step::Recv { spans, .. } | Step::RecvCombine { spans, .. } => append(spans, more.writes()),
+        Step::Copy { src, dst } | Step::Combine { src, dst, .. } => {
+            append(src, more.reads());
+            append(dst, more.writes());
+        }
+    }
+    true
 }
 
 /// A node, and a predecessor of it.

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::graph::{PlanGraph, PlanNode};
 use super::parse::{OpName, Place, Plan};
-use crate::blocks::{BufferStarts, times};
+use crate::blocks::{BufferStarts, extend, times};
 use crate::msccl::{ReadOptions, schedule_name};
 use crate::sum;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 use oneport::schedule::collective::Collective;
-use oneport::schedule::{Layout, Order, Schedule, Span, Spans, Step};
+use oneport::schedule::{Layout, Order, Schedule, Span, Step};
 
 impl Plan {
     /// By rank: the first part of input, output, scratch and packets, if there are any, and the
@@ -263,35 +263,14 @@ fn merged(mut steps: Vec<(Option<u32>, Step)>) -> Result<Vec<Step>> {
             program.push(step);
             continue;
         }
-        let ends = |step: &Step| (step.name(), step.peer(), step.port());
-        let same = program
-            .last_mut()
-            .filter(|before| ends(before) == ends(&step));
-        let whole = same.ok_or_else(|| {
-            Error::malformed(format!(
+        if !program.last_mut().is_some_and(|whole| extend(whole, &step)) {
+            return Err(Error::malformed(format!(
                 "operations with n {} are parts of different steps",
                 number.unwrap_or(0)
-            ))
-        })?;
-        match (whole, step) {
-            (Step::Send { spans, .. }, Step::Send { spans: more, .. })
-            | (Step::Recv { spans, .. }, Step::Recv { spans: more, .. })
-            | (Step::RecvCombine { spans, .. }, Step::RecvCombine { spans: more, .. }) => {
-                append(spans, &more);
-            }
-            (Step::Copy { src, dst }, Step::Copy { src: s, dst: d })
-            | (Step::Combine { src, dst, .. }, Step::Combine { src: s, dst: d, .. }) => {
-                append(src, &s);
-                append(dst, &d);
-            }
-            _ => {}
+            )));
         }
     }
     Ok(program)
-}
-
-fn append(spans: &mut Spans, more: &Spans) {
-    more.iter().for_each(|&span| spans.append(span));
 }
 
 /// The buffer of places beyond those of the plan.

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::file::{Gpu, GpuLine, StepKind, at};
 use super::order::{LinePart, NodeId};
-use crate::blocks::{BufferStarts, times};
+use crate::blocks::{BufferStarts, extend, times};
 use crate::sum;
 use oneport::error::Result;
-use oneport::schedule::{Order, Span, Spans, Step};
+use oneport::schedule::{Order, Span, Step};
 
 pub(super) struct GrowingProgram<'f> {
     text: &'f str,
@@ -61,10 +61,7 @@ impl<'f> GrowingProgram<'f> {
         // Lines that become several steps are not parts of one.
         let several = part != LinePart::Whole || line.kind.receives() && reads && src != dst;
         let number = line.n.filter(|_| !several).map(|n| (block, n, line.kind));
-        if number.is_some() && number == self.last {
-            self.extend(src, dst);
-            return Ok(());
-        }
+        let is_more = number.is_some() && number == self.last;
         self.last = number;
         let buffer = if line.kind == StepKind::RecvReduceSend || part == LinePart::Buffer {
             self.own_buffer((block, step), line.count)?
@@ -105,7 +102,12 @@ impl<'f> GrowingProgram<'f> {
                 [Some(combine.on_port(into)), None]
             }
         };
-        self.steps.extend(steps.into_iter().flatten());
+        for step in steps.into_iter().flatten() {
+            let last = self.steps.last_mut().filter(|_| is_more);
+            if !last.is_some_and(|last| extend(last, &step)) {
+                self.steps.push(step);
+            }
+        }
         Ok(())
     }
 
@@ -119,20 +121,6 @@ impl<'f> GrowingProgram<'f> {
         let buffer = Span::new(start, times(count, self.chunk)?);
         self.buffers.insert(line, buffer);
         Ok(buffer)
-    }
-
-    /// Appends spans to those of the last step.
-    fn extend(&mut self, src: Option<Span>, dst: Option<Span>) {
-        let push = |spans: &mut Spans, span: Option<Span>| spans.append(span.unwrap_or(EMPTY));
-        match self.steps.last_mut() {
-            Some(Step::Send { spans, .. }) => push(spans, src),
-            Some(Step::Recv { spans, .. } | Step::RecvCombine { spans, .. }) => push(spans, dst),
-            Some(Step::Copy { src: s, dst: d } | Step::Combine { src: s, dst: d, .. }) => {
-                push(s, src);
-                push(d, dst);
-            }
-            None => {}
-        }
     }
 
     /// The elements that the chunks of a line cover from `offset` of a buffer on.
