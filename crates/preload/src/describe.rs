@@ -66,7 +66,7 @@ impl Number for isize {
 /// An address, a number of items and their datatype.
 type Items<P, N> = (P, N, Word);
 /// An address, the numbers of items for all ranks, where they are, and their datatype.
-type Blocks<P, N, D> = (P, *const N, *const D, Word);
+type Lists<P, N, D> = (P, *const N, *const D, Word);
 
 fn count(n: impl Number) -> Option<usize> {
     usize::try_from(n.get()).ok()
@@ -98,7 +98,7 @@ impl At<'_> {
     /// There are as many numbers as ranks.
     unsafe fn blocks<N: Number, D: Number>(
         &self,
-        (at, counts, places, datatype): Blocks<*const c_void, N, D>,
+        (at, counts, places, datatype): Lists<*const c_void, N, D>,
     ) -> Option<Side> {
         // SAFETY: guaranteed by the caller.
         let counts = unsafe { self.of_ranks(counts)? };
@@ -287,7 +287,7 @@ pub(crate) unsafe fn allgather(
 pub(crate) unsafe fn allgatherv<N: Number, D: Number>(
     at: At<'_>,
     from: Items<*const c_void, N>,
-    (to, counts, places, received): Blocks<*mut c_void, N, D>,
+    (to, counts, places, received): Lists<*mut c_void, N, D>,
 ) -> Option<Described> {
     // SAFETY: guaranteed by the caller.
     let all = unsafe { at.blocks((to, counts, places, received))? };
@@ -334,8 +334,8 @@ pub(crate) unsafe fn alltoall(
 /// As above.
 pub(crate) unsafe fn alltoallv<N: Number, D: Number>(
     at: At<'_>,
-    from: Blocks<*const c_void, N, D>,
-    (to, m, places, received): Blocks<*mut c_void, N, D>,
+    from: Lists<*const c_void, N, D>,
+    (to, m, places, received): Lists<*mut c_void, N, D>,
 ) -> Option<Irregular> {
     // SAFETY: guaranteed by the caller.
     let output = unsafe { at.blocks((to, m, places, received))? };
@@ -398,7 +398,7 @@ fn scattered(
 pub(crate) unsafe fn gatherv<N: Number, D: Number>(
     at: At<'_>,
     from: Items<*const c_void, N>,
-    (to, counts, places, received): Blocks<*mut c_void, N, D>,
+    (to, counts, places, received): Lists<*mut c_void, N, D>,
     root: c_int,
 ) -> Option<Irregular> {
     let root = at.root(root)?;
@@ -418,7 +418,7 @@ pub(crate) unsafe fn gatherv<N: Number, D: Number>(
 /// As above.
 pub(crate) unsafe fn scatterv<N: Number, D: Number>(
     at: At<'_>,
-    from: Blocks<*const c_void, N, D>,
+    from: Lists<*const c_void, N, D>,
     (to, m, received): Items<*mut c_void, N>,
     root: c_int,
 ) -> Option<Irregular> {

@@ -1,12 +1,14 @@
 //! The MPI library that the program has loaded: its functions under their profiling names, and the
 //! constants that this crate needs besides those of `oneport`.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 use anyhow::{Context, Result, anyhow};
 use libloading::os::unix::{Library as File, RTLD_LAZY};
 use oneport::internal::calls;
+use parking_lot::RwLock;
 
 /// A handle as the program passes it: an address, a small integer as wide as one, or a 32-bit
 /// integer in the lower half of a register, whose upper half is undefined.
@@ -17,6 +19,8 @@ pub(crate) type Word = usize;
 pub(crate) struct Library {
     pub(crate) own: calls::Library,
     pub(crate) functions: Functions,
+    /// What is known of the library's own datatypes, which never change.
+    named: RwLock<HashMap<Word, Datatype>>,
     envelope: Envelope,
     large_envelope: Option<LargeEnvelope>,
     constants: Constants,
@@ -150,16 +154,19 @@ impl Library {
                 in_place: 1,
                 named: 0,
                 is_root: -4,
-                // SAFETY: only the address of the object is used.
-                no_communicator: unsafe { library.get::<*mut ()>(b"ompi_mpi_comm_null") }
-                    .ok()
-                    .map(|symbol| symbol.into_raw().expose_provenance()),
+                // The program may have a copy of the object, which is then the one that counts.
+                no_communicator: [&File::this(), &library].into_iter().find_map(|file| {
+                    // SAFETY: only the address of the object is used.
+                    let symbol = unsafe { file.get::<*mut ()>(b"ompi_mpi_comm_null") };
+                    Some(symbol.ok()?.into_raw().expose_provenance())
+                }),
             },
             other => return Err(anyhow!("the interface {other} of {path} is not known")),
         };
         let found = Library {
             own,
             functions,
+            named: RwLock::default(),
             envelope: Envelope::of(&library)?,
             large_envelope: LargeEnvelope::of(&library).ok(),
             constants,
@@ -225,6 +232,9 @@ impl Library {
     /// What is to be known of a datatype; `None` if it is none.
     pub(crate) fn datatype(&self, word: Word) -> Option<Datatype> {
         let handle = self.handle(word);
+        if let Some(known) = self.named.read().get(&handle) {
+            return Some(*known);
+        }
         let mut size: c_int = 0;
         let (mut low, mut extent): (isize, isize) = (0, 0);
         // SAFETY: the program passes a datatype, and the address of an integer is given.
@@ -233,13 +243,17 @@ impl Library {
         code |= unsafe { (self.functions.type_get_extent)(handle, &raw mut low, &raw mut extent) };
         let size = usize::try_from(size).ok().filter(|_| code == 0)?;
         let is_named = self.combiner(handle)? == self.constants.named;
-        Some(Datatype {
+        let found = Datatype {
             handle,
             size,
             extent,
             is_named,
             is_plain: is_named && low == 0 && extent == size as isize,
-        })
+        };
+        if is_named {
+            self.named.write().insert(handle, found);
+        }
+        Some(found)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use oneport::Span;
+use smallvec::{SmallVec, smallvec};
 
 use crate::library::{Datatype, Library, Word};
 
@@ -12,8 +13,11 @@ pub(crate) struct Side {
     pub(crate) at: *mut c_void,
     pub(crate) datatype: Datatype,
     /// Of each block: where it starts, in items, and its number of items.
-    pub(crate) blocks: Vec<(isize, usize)>,
+    pub(crate) blocks: Blocks,
 }
+
+/// Most calls have one block.
+pub(crate) type Blocks = SmallVec<[(isize, usize); 1]>;
 
 impl Side {
     /// `count` items, one after another.
@@ -21,14 +25,14 @@ impl Side {
         Side {
             at: at.cast_mut(),
             datatype,
-            blocks: vec![(0, count)],
+            blocks: smallvec![(0, count)],
         }
     }
 
     /// The block of a rank among equal ones of `n` items.
     pub(crate) fn block(&self, rank: usize, n: usize) -> Side {
         Side {
-            blocks: vec![((rank * n) as isize, n)],
+            blocks: smallvec![((rank * n) as isize, n)],
             ..self.clone()
         }
     }
@@ -36,7 +40,7 @@ impl Side {
     /// The block of a rank alone.
     pub(crate) fn only(&self, rank: usize) -> Side {
         Side {
-            blocks: vec![self.blocks[rank]],
+            blocks: smallvec![self.blocks[rank]],
             ..self.clone()
         }
     }

@@ -148,12 +148,16 @@ impl Process {
         }
     }
 
-    /// What is kept for a communicator, which has all of its processes call this.
+    /// What is kept for a communicator, if it was made before.
+    pub(crate) fn known(&self, handle: Word) -> Option<Arc<Mutex<Communicator>>> {
+        let communicators = self.communicators.lock();
+        let number = communicators.numbers.get(&handle)?;
+        communicators.all.get(number).map(Arc::clone)
+    }
+
+    /// What is kept for a communicator from now on, which has all of its processes call this.
     pub(crate) fn communicator(&self, handle: Word) -> Option<Arc<Mutex<Communicator>>> {
         let mut communicators = self.communicators.lock();
-        if let Some(number) = communicators.numbers.get(&handle) {
-            return communicators.all.get(number).map(Arc::clone);
-        }
         let keyval = match communicators.keyval {
             Some(keyval) => keyval,
             None => {

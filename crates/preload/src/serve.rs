@@ -7,7 +7,7 @@ use std::time::Instant;
 use oneport::collectives::GatherPart;
 use oneport::internal::calls::Group;
 use oneport::run::{Bidirectional, Endpoint};
-use oneport::{Kind, Layout, Span};
+use oneport::{Kind, Layout, Span, Step};
 use parking_lot::Mutex;
 
 use crate::choice::Element;
@@ -111,8 +111,12 @@ fn perform(
         }
     };
     planned.0.with_dependent(|schedule, part| {
-        let layout = &schedule.layout()[communicator.group().rank()];
-        if let Some(at) = own_memory(call, described, copier, layout, bytes) {
+        let rank = communicator.group().rank();
+        let layout = &schedule.layout()[rank];
+        // What is broadcast may be where nobody can write.
+        let reads = schedule.programs()[rank].iter().all(Step::is_send);
+        let is_broadcast = call.kind == Kind::Broadcast && reads;
+        if let Some(at) = own_memory(is_broadcast, described, copier, layout, bytes) {
             // SAFETY: the program passes this memory for the call, which has as many bytes.
             let buffer = unsafe { std::slice::from_raw_parts_mut(at, layout.len * bytes) };
             if let Some(side) = described.input.as_ref().filter(|side| side.at != at.cast()) {
@@ -136,17 +140,16 @@ fn perform(
     });
 }
 
-/// The memory of the program that can be the buffer of this rank: that of its output, or of a
-/// vector that is broadcast, where the schedule needs no more than that.
+/// The memory of the program that can be the buffer of this rank, where the schedule needs no more:
+/// that of its output, or of a vector that is broadcast and only read.
 fn own_memory(
-    call: Call,
+    is_broadcast: bool,
     described: &Described,
     copier: Copier<'_>,
     layout: &Layout,
     bytes: usize,
 ) -> Option<*mut u8> {
-    let broadcast = described.input.as_ref();
-    let broadcast = broadcast.filter(|_| call.kind == Kind::Broadcast);
+    let broadcast = described.input.as_ref().filter(|_| is_broadcast);
     let side = described.output.as_ref().or(broadcast)?;
     let whole = [Span::new(0, layout.len)];
     let is_whole = |spans: &[Span], given: bool| !given || spans == whole;
@@ -313,8 +316,12 @@ fn exchanged(
 
 /// What is kept for the communicator of a call, and its number of processes.
 fn found(process: &Process, call: Call) -> Option<(Arc<Mutex<Communicator>>, usize)> {
-    let ranks = process.library.ranks(call.communicator)?;
     let handle = process.library.handle(call.communicator);
+    if let Some(known) = process.known(handle) {
+        let ranks = known.lock().group().size();
+        return Some((known, ranks));
+    }
+    let ranks = process.library.ranks(call.communicator)?;
     Some((process.communicator(handle)?, ranks))
 }
 

@@ -150,7 +150,10 @@ impl Mpi {
             ))
         };
         let functions = Functions::of(&library).map_err(lacks)?;
-        let constants = Constants::of(abi, &library).map_err(lacks)?;
+        // A program may have copies of the library's objects, which are then those that count.
+        let constants = Constants::of(abi, &Library::this())
+            .or_else(|_| Constants::of(abi, &library))
+            .map_err(lacks)?;
         // Never unloaded: the library has threads and exit handlers of its own.
         std::mem::forget(library);
         Ok(Box::leak(Box::new(Mpi {
