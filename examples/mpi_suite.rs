@@ -8,8 +8,10 @@
 //!
 //! Every registered algorithm runs on 1, 2, 3, 4 and 7 of the processes, on awkward sizes, with
 //! element types and operators in turn, eagerly and as rendezvous; then random programs of several
-//! ports and many spans; then rank programs. With `N`, only each `N`-th case runs. Process 0 prints
-//! what was done. With the name of a fault, a rank program has it, which ends the processes.
+//! ports and many spans; then rank programs. With `N`, only each `N`-th case runs, and more than
+//! two processes leave out what two of them do as well: runs of 1 and 2 ranks, and most of the
+//! library's own operators. Process 0 prints what was done. With the name of a fault, a rank
+//! program has it, which ends the processes.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -42,6 +44,9 @@ const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 /// Elements of the vector or of a block; the last one passes from one protocol of the libraries to
 /// another.
 const SIZES: [usize; 5] = [0, 1, 5, 1000, 70_001];
+
+/// Processes of the launch that runs what more of them leave out.
+const PAIR: usize = 2;
 
 /// Number of random programs.
 const PROGRAMS: usize = 60;
@@ -79,7 +84,7 @@ fn suite() -> oneport::Result<()> {
     ));
     let (runs, refused) = registered(&mut world, thin)?;
     let programs = random_programs(&mut world, thin)?;
-    let known = own_operators(&mut world)?;
+    let known = own_operators(&mut world, thin)?;
     blocking_messages(&mut world)?;
     disagreements(&mut world)?;
     endless_deadlines(&mut world)?;
@@ -99,11 +104,12 @@ fn suite() -> oneport::Result<()> {
 fn registered(world: &mut World, thin: usize) -> oneport::Result<(usize, usize)> {
     let (mut case, mut runs, mut refused) = (0, 0, 0);
     let size = world.size();
+    let is_left_out = |ranks: usize| thin > 1 && size > PAIR && ranks <= PAIR;
     for ranks in RANKS.into_iter().filter(|&p| p <= size) {
         for algorithm in registry::all() {
             for elements in SIZES {
                 case += 1;
-                if !usize::is_multiple_of(case, thin) {
+                if !usize::is_multiple_of(case, thin) || is_left_out(ranks) {
                     continue;
                 }
                 match algorithm.plan(&request(algorithm, ranks, elements, case)) {
@@ -190,12 +196,18 @@ fn run_as<T: Element>(
     Ok(())
 }
 
-/// Has the library reduce with every operator and element type that it knows. Returns their number.
-fn own_operators(world: &mut World) -> oneport::Result<usize> {
+/// Has the library reduce with every operator and element type that it knows, or on more than two
+/// processes with each `thin`-th. Returns their number.
+fn own_operators(world: &mut World, thin: usize) -> oneport::Result<usize> {
     let schedule = Request::allreduce(world.size(), 100).plan("linear")?;
-    let mut known = 0;
+    let thin = if world.size() > PAIR { thin } else { 1 };
+    let (mut case, mut known) = (0, 0);
     for &dtype in ElementType::ALL {
         for op in dtype.operators().filter(|&op| op != Op::AFFINE) {
+            case += 1;
+            if !usize::is_multiple_of(case, thin) {
+                continue;
+            }
             known += with_element_type!(dtype, T => {
                 let run = Run::<T>::new(&schedule).op(op).verified().by_library();
                 match run.on(world) {
