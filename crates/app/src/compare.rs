@@ -436,12 +436,11 @@ impl CompareArgs {
             None => self.common.clone(),
             Some(_) => self.common.typed().0,
         };
-        let mut common = match common.collective() {
-            None => own::like_the_first(&common)?,
-            Some(_) => common,
-        };
+        let mut common = own::like_the_first(common)?;
         let Some(kind) = common.collective() else {
-            bail!("give a COLLECTIVE (such as reduce)");
+            bail!(
+                "give a COLLECTIVE (such as reduce), or --schedule FILE: compare plans all algorithms itself"
+            );
         };
         if common.vector.same_bits == Some(SameBits::Tree) && !self.common.schedule.is_empty() {
             bail!("--same-bits=tree chooses among algorithms: compare has files without it");

@@ -114,21 +114,24 @@ fn ensure_same(schedule: &Schedule, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// The options of a comparison without a collective: those that the first file answers.
-pub(super) fn like_the_first(common: &Common) -> Result<Common> {
+/// The options of a comparison beside files: those that the first file answers.
+pub(super) fn like_the_first(mut common: Common) -> Result<Common> {
     let Some(file) = common.files()?.into_iter().next() else {
-        bail!(
-            "give a COLLECTIVE (such as reduce), or --schedule FILE: compare plans all algorithms itself"
-        );
+        return Ok(common);
     };
     let input = common.read(&file)?;
     let request = Request::like(&input.schedule)?;
+    let kind = request.get_collective();
+    common.ensure_performs(kind, &file.source.name())?;
     let bytes = |elements: usize| elements as u64 * request.get_element_bytes();
-    let mut common = common.clone();
-    common.collective = Some(request.get_collective());
+    if common.collective().is_none() {
+        common.collective = Some(kind);
+    }
     common.ranks = Some(Ranges::single(request.ranks() as u64));
     common.root.get_or_insert(Root::Rank(request.get_root()));
-    common.targets = request.get_targets().unwrap_or_default().to_vec();
+    if common.targets.is_empty() {
+        common.targets = request.get_targets().unwrap_or_default().to_vec();
+    }
     common.machine.ports = Some(request.get_ports().with_k(1));
     common.machine.ported = Some(request.get_ports().k());
     match request.get_blocks() {
@@ -137,7 +140,7 @@ pub(super) fn like_the_first(common: &Common) -> Result<Common> {
             common.blocks.list(sizes, request.ranks());
             common.vector.bytes = None;
         }
-        None if request.get_collective().has_data() => {
+        None if kind.has_data() => {
             common.vector.bytes = Some(Ranges::single(bytes(request.elements())));
         }
         None => {}
