@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 /// What went wrong, with the numbers that a caller needs to act on it.
@@ -158,6 +159,20 @@ impl Error {
     pub fn system(message: impl Into<String>) -> Self {
         ErrorKind::System(message.into()).into()
     }
+}
+
+/// Reads an object in JSON form; `fields` are some of its fields. The reader would take a list as
+/// the fields in their order, so a list is refused first.
+///
+/// # Errors
+/// [`ErrorKind::Malformed`] with why the text is not `what`.
+pub fn json_object<T: DeserializeOwned>(what: &str, fields: &str, text: &str) -> Result<T> {
+    if text.trim_start().starts_with('[') {
+        return Err(Error::malformed(format!(
+            "{what}: a list, expected an object with {fields}"
+        )));
+    }
+    serde_json::from_str(text).map_err(|e| Error::json(what, &e))
 }
 
 /// The parser's words, and what they mean to somebody who writes JSON.

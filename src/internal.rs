@@ -1,6 +1,7 @@
 //! What the other crates of this workspace use of this one and its API does not promise.
 
 pub use crate::check::history::{Held, History};
+pub use crate::error::json_object;
 pub use crate::machine::numbers::{bytes, refuses_cost};
 pub use crate::plan::Transfer;
 pub use crate::plan::registry::split_outside;

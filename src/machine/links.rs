@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::delays::Eager;
 use super::levels::{self, Level};
-use crate::error::Error;
+use crate::error::{Error, json_object};
 
 /// Per-pair and per-rank costs of a heterogeneous platform of `p` ranks; `None` means that there is
 /// no link. A message of `n > 0` bytes takes `alpha[from][to] + beta[from][to] * n`.
@@ -139,8 +139,7 @@ impl Links {
     /// # Errors
     /// As [`Links::from_json`].
     pub fn for_ranks(text: &str, ranks: Option<usize>) -> crate::Result<Links> {
-        let written: LinksFile =
-            serde_json::from_str(text).map_err(|e| Error::json("not a cost file", &e))?;
+        let written: LinksFile = json_object("not a cost file", "alpha and beta", text)?;
         let links = written.links(ranks);
         links.map_err(|why| Error::malformed(format!("not a cost file: {why}")))
     }

@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Layout, Schedule, SharedPort, Step};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, json_object};
 use crate::machine::Ports;
 use crate::schedule::collective::Collective;
 
@@ -97,15 +97,8 @@ impl Schedule {
     /// number of programs, or [`Schedule::new`], [`Schedule::with_shared_ports`] or
     /// [`Schedule::with_name`] refuses the parts.
     pub fn from_json(text: &str) -> Result<Schedule> {
-        // A list would be read as the fields in their order.
-        if text.trim_start().starts_with('[') {
-            return Err(Error::malformed(
-                "not a schedule: a list, expected an object with ranks, ports, collective, layout \
-                 and programs",
-            ));
-        }
-        let input: Input =
-            serde_json::from_str(text).map_err(|e| Error::json("not a schedule", &e))?;
+        let fields = "ranks, ports, collective, layout and programs";
+        let input: Input = json_object("not a schedule", fields, text)?;
         if input.ranks != input.programs.len() {
             return Err(Error::malformed(format!(
                 "not a schedule: \"ranks\" is {}, but there are {} programs",

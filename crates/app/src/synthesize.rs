@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::time::Instant;
 
 use oneport::Collective;
+use oneport::internal::json_object;
 use oneport::machine::Links;
 use oneport_synthesis::{Answer, Certificate, Options, Problem, Step, synthesize};
 use serde::Deserialize;
@@ -378,7 +379,7 @@ fn graph(file: &Source, ranks: Option<usize>) -> Result<Vec<Vec<usize>>> {
     let text = file.read()?;
     // A cost file has no such field.
     if text.contains("\"links\"") {
-        let file: LinksFile = serde_json::from_str(&text).context("not a graph of links")?;
+        let file: LinksFile = json_object("not a graph of links", "links", &text)?;
         return Ok(file.links);
     }
     Ok(Problem::links_of(&Links::for_ranks(&text, ranks)?))

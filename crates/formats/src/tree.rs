@@ -11,6 +11,7 @@
 use oneport::Ports;
 use oneport::error::{Error, Result};
 use oneport::internal::gather::GatherTree;
+use oneport::internal::json_object;
 use oneport::schedule::Schedule;
 use serde::Deserialize;
 
@@ -44,7 +45,7 @@ pub(super) fn is_tree(text: &str) -> bool {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn read(text: &str) -> Result<Schedule> {
-    let file: TreeFile = serde_json::from_str(text).map_err(|e| Error::json("tree", &e))?;
+    let file: TreeFile = json_object("tree", "collective, sizes and children", text)?;
     let ports = file.ports.as_deref().unwrap_or("bi");
     let ports = Ports::named(ports)
         .ok_or_else(|| Error::malformed(format!("tree: unknown ports '{ports}'")))?;

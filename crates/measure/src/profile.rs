@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::estimate::{CoreModel, choose_native, is_for};
 use super::fit::FAR_OFF;
 use oneport::error::{Error, Result};
-use oneport::internal::longest_messages;
-use oneport::internal::refuses_cost;
+use oneport::internal::{json_object, longest_messages, refuses_cost};
 use oneport::machine::{CostModel, Eager, Level, Links, Pieces};
 use oneport::plan::Request;
 use oneport::plan::choose::{Choice, choose};
@@ -156,8 +155,8 @@ impl Profile {
     /// machine out of range; or levels that are refused as by [`Links::of_levels`], or describe
     /// other ranks than hosts or pairs.
     pub fn from_json(text: &str) -> Result<Profile> {
-        let profile: Profile = serde_json::from_str(text)
-            .map_err(|e| Error::json("not a profile (`calibrate` makes one)", &e))?;
+        let what = "not a profile (`calibrate` makes one)";
+        let profile: Profile = json_object(what, "alpha, beta and gamma", text)?;
         for (name, value) in [
             ("alpha", profile.alpha),
             ("beta", profile.beta),

@@ -13,6 +13,7 @@ use super::ports::Slot;
 use super::problem::{Operation, Solution};
 use super::route::{Arborescence, Route, Task, TaskGraph};
 use oneport::error::{Error, Result};
+use oneport::internal::json_object;
 use oneport::machine::Ports;
 
 impl Solution {
@@ -205,8 +206,9 @@ impl Solution {
     /// says something else about the platform than the platform in it; other kinds if it is no such
     /// file.
     pub fn checked(text: &str) -> Result<Solution> {
-        let file: Value = serde_json::from_str(text).map_err(|e| Error::json("certificate", &e))?;
-        let read = ProofFile::deserialize(&file).map_err(|e| Error::json("certificate", &e))?;
+        let fields = "platform, collective, ports and throughput";
+        let file: Value = json_object("certificate", fields, text)?;
+        let read: ProofFile = json_object("certificate", fields, text)?;
         let operation = Operation::ALL
             .into_iter()
             .find(|o| o.name() == read.collective);

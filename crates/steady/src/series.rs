@@ -15,7 +15,7 @@ use super::platform::Platform;
 use super::problem::{Operation, solve};
 use super::solve::SolveMethod;
 use oneport::error::{Error, Result};
-use oneport::internal::json_line;
+use oneport::internal::{json_line, json_object};
 use oneport::machine::CostModel;
 use oneport::schedule::collective::{Extent, Holders};
 use oneport::schedule::{Schedule, total_len};
@@ -73,7 +73,7 @@ impl Series {
     /// When the series is not one, or those of [`Platform::parse`].
     pub fn from_json(text: &str) -> Result<Option<Series>> {
         let malformed = |why: &dyn std::fmt::Display| Error::malformed(format!("series: {why}"));
-        let file: SeriesFile = serde_json::from_str(text).map_err(|e| Error::json("series", &e))?;
+        let file: SeriesFile = json_object("series", "series, nodes and edges", text)?;
         let Some(field) = file.series else {
             return Ok(None);
         };

@@ -86,3 +86,28 @@ fn every_error_in_costs_names_the_file() {
         }
     }
 }
+
+#[test]
+fn a_list_is_refused_where_an_object_is_expected() {
+    let file = files("inputs_lists");
+    // As many elements as some of the objects have fields.
+    for list in ["[]", "\n[1, []]", "[[1, 2], [3]]"] {
+        let path = file("list.json", list);
+        for (command, what) in [
+            ("simulate --schedule", "not a schedule"),
+            ("simulate reduce --costs", "not a cost file"),
+            ("simulate reduce --profile", "not a profile"),
+            ("run reduce --rules", "not a file of selection rules"),
+            ("synthesize broadcast --graph", "not a cost file"),
+            ("steady", "platform"),
+            ("check --certificate", "certificate"),
+        ] {
+            let message = failure(&mut oneport(&format!("{command} {path}")), 2);
+            assert!(message.contains(what), "{command} {list}: {message}");
+            assert!(
+                message.contains(": a list, expected an object with "),
+                "{command} {list}: {message}"
+            );
+        }
+    }
+}

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::Buffers;
 use oneport::error::{Error, Result};
+use oneport::internal::json_object;
 use oneport::machine::Ports;
 use oneport::schedule::collective::{Holders, Kind};
 
@@ -291,8 +292,7 @@ const MAX_PARTS: usize = 1 << 12;
 
 impl Plan {
     pub(super) fn parse(text: &str) -> Result<Plan> {
-        let file: PlanFile =
-            serde_json::from_str(text).map_err(|e| Error::json("MSCCL++ plan", &e))?;
+        let file: PlanFile = json_object("MSCCL++ plan", "name, collective and gpus", text)?;
         let ranks = file.gpus.len();
         if ranks == 0 {
             return Err(Error::malformed("a plan has one gpu at least"));

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Trial;
 use oneport::error::{Error, Result};
+use oneport::internal::json_object;
 use oneport::machine::Ports;
 use oneport::plan::registry;
 use oneport::schedule::collective::Kind;
@@ -115,8 +116,8 @@ impl Rules {
     /// # Errors
     /// If the text is not a rules file, contains an unknown name, or its sizes do not increase.
     pub fn parse(text: &str) -> Result<Rules> {
-        let rules: Rules = serde_json::from_str(text)
-            .map_err(|e| Error::json("not a file of selection rules", &e))?;
+        let what = "not a file of selection rules";
+        let rules: Rules = json_object(what, "oneport_rules and rules", text)?;
         let Version(version) = rules.version;
         if version != 1 {
             return Err(Error::malformed(format!(

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::{Edge, Platform};
 use crate::fraction::{Fraction, MAX_DIGITS, parse_fraction};
 use oneport::error::{Error, Result};
+use oneport::internal::json_object;
 
 /// The JSON form of a platform.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,13 +58,7 @@ impl Platform {
     /// # Errors
     /// Those of [`Platform::new`], and when the text is not such an object.
     pub fn parse(text: &str) -> Result<Platform> {
-        if text.trim_start().starts_with('[') {
-            return Err(Error::malformed(
-                "platform: a list, not an object such as {\"nodes\": 2, \"edges\": [...]}",
-            ));
-        }
-        let file: PlatformFile =
-            serde_json::from_str(text).map_err(|e| Error::json("platform", &e))?;
+        let file: PlatformFile = json_object("platform", "nodes and edges", text)?;
         let number = |field: &str, v: &RawValue| {
             fraction_of(v).ok_or_else(|| {
                 Error::malformed(format!(
