@@ -38,9 +38,9 @@
 //! - The median error of the model exceeds 25%, unless it is taken by force.
 //! - Samples of one size differ by more than 300% in the median, unless they are taken by force.
 //!
-//! Other programs that keep all cores busy are seen at once, unless processes are measured, which
-//! run already. A first look at messages, as quick as a quick calibration, tells noise and misfit
-//! before all else is measured; where it does, a second look decides.
+//! Other programs that keep all cores busy are seen at once. A first look at messages, as quick as
+//! a quick calibration, tells noise and misfit before all else is measured; where it does, a second
+//! look decides.
 
 mod fits;
 mod pairs;
@@ -49,7 +49,9 @@ mod warnings;
 use fits::{Fits, meaningful_line};
 use pairs::{PairLine, levels, lines, matrices, pair_of_one_host, pairs_of};
 pub use warnings::load_warning;
-use warnings::{ensure_calm, ensure_idle_cores, noise, quality_warnings, setup_warnings};
+use warnings::{
+    ensure_calm, ensure_idle_cores, noise, quality_warnings, running_beside, setup_warnings,
+};
 
 use super::fit::Measured;
 use super::probe::{Pair, Probe, ProbeEffort, Work, measure, team_of_two};
@@ -98,15 +100,14 @@ pub fn calibrate(options: &Calibration, progress: impl FnMut(usize, usize)) -> R
     if !options.pairs {
         cores.truncate(2);
     }
-    // Of processes, some run already.
-    let mut is_idle = options.quick || options.force;
+    let mut is_idle = takes_any_machine(options);
     let keep = options.keep_inputs;
     let pairs: Vec<_> = pairs_of(cores.len()).collect();
     let names = |[i, j]: [usize; 2]| format!("cores {} and {}", cores[i], cores[j]);
     let on_cores = |[i, j]: [usize; 2], works: &[Work], effort, progress: Part<'_>| {
         let mut team = team_of_two(&[cores[i], cores[j]])?;
         if !std::mem::replace(&mut is_idle, true) {
-            ensure_idle_cores()?;
+            ensure_idle_cores(running_beside())?;
         }
         let mut probes = probes_of(works, effort, Pair::ALONE)?;
         measure(&mut team, &mut probes, effort, keep, progress)?;
@@ -161,6 +162,9 @@ pub fn calibrate_on(
     };
     let others = others.into_iter().filter(|pair| *pair != first);
     let pairs: Vec<_> = [first].into_iter().chain(others).collect();
+    if !takes_any_machine(options) {
+        ensure_idle_cores(running_beside_all(place)?)?;
+    }
     let names = |[i, j]: [usize; 2]| format!("ranks {i} and {j}");
     let in_place = |ends, works: &[Work], effort, progress: Part<'_>| {
         let mut probes = probes_of(works, effort, Pair { ranks, ends })?;
@@ -178,6 +182,22 @@ pub fn calibrate_on(
     profile.hosts = hosts.to_vec();
     profile.cores = (0..ranks).collect();
     Ok(profile)
+}
+
+/// Whether busy cores are no reason to refuse.
+fn takes_any_machine(options: &Calibration) -> bool {
+    options.quick || options.force
+}
+
+/// How many tasks run beside the ranks of `place`, if the system reports them. Ranks look at the
+/// same time, and some may see others look: the least that one sees counts.
+fn running_beside_all(place: &mut impl Place) -> Result<Option<f64>> {
+    const PARTS: f64 = 1000.0;
+    // From here on no rank works for another one that has not come yet.
+    place.max(0)?;
+    let seen = running_beside().map_or(0, |running| (PARTS * running) as u64);
+    let least = u64::MAX - place.max(u64::MAX - seen)?;
+    Ok((least > 0).then_some(least as f64 / PARTS))
 }
 
 /// The progress of one measurement: the number of finished batches and their total.

@@ -51,11 +51,12 @@ fn load_average() -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Refuses to measure where other programs keep as many cores busy as there are, which a look at
-/// the times alone may miss for minutes.
-pub(super) fn ensure_idle_cores() -> Result<()> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    match running_beside() {
+/// Refuses to measure where other programs keep as many cores busy as the system has, which a look
+/// at the times alone may miss for minutes. `beside` is how many tasks of them run, if that is
+/// known: the system counts all, wherever they run.
+pub(super) fn ensure_idle_cores(beside: Option<f64>) -> Result<()> {
+    let cores = system_cores().unwrap_or_else(|| allowed_cores().len());
+    match beside {
         Some(running) if running > cores as f64 - 0.5 => Err(Error::system(format!(
             "calibration refused: other programs keep the {cores} cores busy ({running:.1} run, in the mean over a moment): stop them and try again"
         ))),
@@ -63,9 +64,19 @@ pub(super) fn ensure_idle_cores() -> Result<()> {
     }
 }
 
+/// How many cores the system has, whichever of them this process may use.
+fn system_cores() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    let is_core = |line: &&str| {
+        line.strip_prefix("cpu")
+            .is_some_and(|n| !n.starts_with(' '))
+    };
+    Some(text.lines().filter(is_core).count()).filter(|&cores| cores > 0)
+}
+
 /// How many tasks run, or could, besides this one, in the mean over a fifth of a second, if the
 /// system reports them.
-fn running_beside() -> Option<f64> {
+pub(super) fn running_beside() -> Option<f64> {
     const LOOKS: u32 = 20;
     let mut sum = 0.0;
     for _ in 0..LOOKS {
