@@ -8,12 +8,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use oneport::internal::MIN_LONG_BYTES;
 use oneport_measure::{Machine, Profile, now};
 use oneport_pictures::svg::bytes as size;
-
-/// Bytes of the longest message whose sender does not wait for its receiver, where every rank has a
-/// core.
-const EAGER_BYTES: usize = 1 << 10;
 
 /// Result for one algorithm, number of ranks, vector size and segment size.
 pub(crate) struct Point {
@@ -102,12 +99,14 @@ impl Summary<'_> {
     /// Whether wall-clock times follow the model here.
     fn findings(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let is_short = |p: &&Point| p.bytes <= EAGER_BYTES;
+        let is_short = |p: &&Point| (p.bytes as u64) < MIN_LONG_BYTES;
         let long = self.counted().filter(|p| !is_short(p));
         if let Some(long) = Deviation::of(long, Point::ratio) {
             lines.push(format!("wall-clock over alpha + beta*m: {long}"));
             if let Some(short) = Deviation::of(self.counted().filter(is_short), Point::ratio) {
-                lines.push(format!("  up to 1 KiB, whose senders do not wait: {short}"));
+                lines.push(format!(
+                    "  less than 32 KiB, whose senders do not wait: {short}"
+                ));
                 lines.push("  (down to 0.5 with cores far apart: one handover of a cache line, where half a ping-pong has two)".into());
             }
             lines.push(format!(

@@ -108,7 +108,7 @@ fn check_all(ranks: usize, cores: Cores, blocks: &[usize], longest_eager: usize)
 #[test]
 fn lines_where_each_rank_has_a_core() {
     // Inline messages, eager ones in memory, and long ones, which both partners copy.
-    check_all(16, Cores::Own, &[1, 8], 8);
+    check_all(16, Cores::Own, &[1, 8, 100], 100);
     check_all(8, Cores::Own, &[5000], 8);
 }
 
@@ -121,9 +121,10 @@ fn lines_where_ranks_share_cores() {
 
 #[test]
 fn lines_of_many_ranks() {
-    let schedule = Request::alltoall(64, 16).plan("bruck").unwrap();
-    for cores in [Cores::Own, Cores::Shared] {
-        let eager = cores == Cores::Shared;
+    // Messages of 4 and of 50 KiB.
+    for (elements, cores) in [(16, Cores::Own), (200, Cores::Own), (16, Cores::Shared)] {
+        let schedule = Request::alltoall(64, elements).plan("bruck").unwrap();
+        let eager = elements == 16;
         run("alltoall bruck", &schedule, cores, Clock::Native, eager).check();
     }
 }

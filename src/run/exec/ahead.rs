@@ -27,8 +27,11 @@ use crate::machine::{CostModel, Ports, TransferCost};
 use crate::run::context::RunContext;
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::placement::Workers;
-use crate::run::transfer::{Due, Elements, RankMemory, Received, RecvOp, Slots, Wire};
-use crate::run::tuning::{AHEAD_SPINS, MAX_AHEAD_BYTES, MAX_SLOT_BYTES, max_copied_bytes};
+use crate::run::transfer::{Due, Elements, RankMemory, Received, RecvOp, Slots, Wire, fetch_lanes};
+use crate::run::tuning::{
+    AHEAD_SPINS, FETCHED_WIRES, MAX_AHEAD_BYTES, MAX_SLOT_BYTES, MAX_WORKER_COPIED_BYTES,
+    max_copied_bytes,
+};
 use crate::run::wait::TeamState;
 use crate::schedule::{Schedule, Spans, Step, total_len};
 use crate::simulate::{Prepared, Simulation};
@@ -49,7 +52,7 @@ pub fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest
     let copied = match workers {
         Workers::Ranks => max_copied_bytes((ranks / cores.max(1)) as u64),
         // A rank that waits does not occupy the worker.
-        Workers::Cores => MAX_AHEAD_BYTES,
+        Workers::Cores => MAX_WORKER_COPIED_BYTES,
     };
     Longest {
         copied,
@@ -302,7 +305,9 @@ impl<'r> AheadExecutor<'r> {
     ) -> Result<Option<Awaited<'r>>, Failure> {
         let context = self.context;
         let sequence = &self.own.sequence;
+        (1..FETCHED_WIRES).for_each(|k| self.fetch_wire(self.next + k));
         while let Some(action) = sequence.actions().get(self.next) {
+            self.fetch_wire(self.next + FETCHED_WIRES);
             let i = action.step as usize;
             let step = &self.program.steps[i];
             for &receive in sequence.opens(self.next) {
@@ -349,6 +354,18 @@ impl<'r> AheadExecutor<'r> {
             self.next += 1;
         }
         Ok(None)
+    }
+
+    /// Prefetches the wire of action `k`, if it has one: its partner has written it, and to wait
+    /// for the lines of several partners one after another would take longer.
+    #[inline]
+    fn fetch_wire(&self, k: usize) {
+        if let Some(action) = self.own.sequence.actions().get(k)
+            && let i = action.step as usize
+            && self.program.steps[i].peer().is_some()
+        {
+            fetch_lanes(self.wire(i));
+        }
     }
 
     /// Step `i`, if it is half of a transfer.

@@ -1,6 +1,7 @@
 //! Copying bytes: short messages without a call, long ones with `copy_nonoverlapping`, and long
 //! ones that will not stay in the caches with streaming stores.
 
+use super::protocol::Wire;
 use crate::run::tuning::{CACHE_LINE_BYTES, MAX_PREFETCH_BYTES};
 
 /// Prefetches the first cache lines ([`MAX_PREFETCH_BYTES`] at most) of a message that will be read
@@ -19,6 +20,12 @@ pub(super) fn fetch(address: *const (), bytes: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (address, bytes);
+}
+
+/// Prefetches the lanes of a wire.
+#[inline]
+pub(crate) fn fetch_lanes(wire: &Wire) {
+    fetch((&raw const *wire).cast(), 1);
 }
 
 /// Copies at most 16 bytes.

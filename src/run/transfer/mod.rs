@@ -56,6 +56,7 @@ mod send;
 mod shared;
 mod slots;
 
+pub(crate) use copy::fetch_lanes;
 pub use elements::Combiner;
 #[cfg(feature = "mpi")]
 pub(crate) use elements::Opaque;

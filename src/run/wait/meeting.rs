@@ -105,7 +105,7 @@ impl TeamState {
         let generation = self.arrivals.barrier.generation();
         if self.arrivals.barrier.collector(generation).is_none() {
             let mark = generation.wrapping_add(1);
-            let arrived = &self.rank_states[rank].arrived;
+            let arrived = &self.rank_states[rank].own.arrived;
             arrived.store(mark, Ordering::Relaxed);
         }
         match self.arrivals.barrier.arrive(rank) {
@@ -156,6 +156,6 @@ impl TeamState {
         let mark = generation.wrapping_add(1);
         self.rank_states
             .iter()
-            .position(|rank| rank.arrived.load(Ordering::Relaxed) != mark)
+            .position(|rank| rank.own.arrived.load(Ordering::Relaxed) != mark)
     }
 }

@@ -25,11 +25,18 @@ pub(crate) struct TeamState {
     pub(super) pace: Pace,
 }
 
-/// The state of one rank. Whoever has a message for it reads it, so while messages are transferred
-/// it is written only if the rank sleeps.
+/// The state of one rank.
 #[derive(Debug, Default)]
 pub(super) struct RankState {
+    /// Whoever has a message for this rank reads it, so it is on a line that is written only if the
+    /// rank sleeps.
     pub(super) parker: Parker,
+    pub(super) own: CachePadded<OwnState>,
+}
+
+/// What a rank writes often, and others read only where they have waited for long.
+#[derive(Debug, Default)]
+pub(super) struct OwnState {
     /// The last run that this rank has finished.
     left: AtomicU64,
     /// One more than the generation of the last barrier at which it was counted.
@@ -70,7 +77,7 @@ impl TeamState {
     pub(super) fn try_yield(&self, rank: usize) -> bool {
         let core = self.core_of[rank];
         self.contention
-            .try_yield(core, &self.rank_states[rank].yields)
+            .try_yield(core, &self.rank_states[rank].own.yields)
     }
 
     /// Notes that `rank` is about to sleep.
@@ -146,11 +153,14 @@ impl TeamState {
 
     /// Records that `rank` has finished run `run`.
     pub(crate) fn leave(&self, rank: usize, run: u64) {
-        self.rank_states[rank].left.store(run, Ordering::Release);
+        self.rank_states[rank]
+            .own
+            .left
+            .store(run, Ordering::Release);
     }
 
     /// Whether `rank` has finished run `run`.
     pub(crate) fn has_left(&self, rank: usize, run: u64) -> bool {
-        self.rank_states[rank].left.load(Ordering::Acquire) >= run
+        self.rank_states[rank].own.left.load(Ordering::Acquire) >= run
     }
 }

@@ -19,13 +19,16 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     },
     Exception {
         file: "wait/meeting.rs",
-        writes: |run, _| run.meetings.max(run.threads),
+        writes: |run, line| {
+            let looks_for_sleep = line.is_used_by("wait/parker.rs");
+            run.meetings.max(run.threads) * u64::from(!looks_for_sleep)
+        },
         why: "a thread says that it is at a barrier, or the first that it has left",
     },
     Exception {
         file: "wait/state.rs",
-        writes: |run, _| run.repetitions,
-        why: "a rank says that it has finished, where its partners look whether it sleeps",
+        writes: |run, line| run.repetitions * u64::from(!line.is_used_by("wait/parker.rs")),
+        why: "a rank says that it has finished; whoever sends to it looks elsewhere if it sleeps",
     },
     Exception {
         file: "wait/parker.rs",
@@ -111,6 +114,8 @@ pub(super) struct Line {
     written_at: BTreeSet<(u32, &'static str)>,
     /// The values on it that are written.
     values: BTreeSet<usize>,
+    /// The thread that writes the state before it: here others look whether that thread sleeps.
+    owner: Option<usize>,
 }
 
 impl Line {
@@ -139,15 +144,25 @@ impl Line {
         writes
     }
 
-    /// How often the thread whose state this line has writes it in `file`.
-    fn by_owner(&self, file: &str) -> u64 {
+    /// The thread that writes the state of its rank here.
+    fn state_of(&self) -> Option<usize> {
         let states = ["wait/meeting.rs", "wait/state.rs"];
         let is_state = |at: &str| states.iter().any(|s| at.ends_with(s));
-        let owner = self.writing().find(|(_, at, _)| is_state(at));
-        let by_owner = self.writing().filter(|(thread, at, _)| {
-            owner.is_some_and(|(owner, ..)| owner == *thread) && at.ends_with(file)
-        });
+        self.writing()
+            .find(|(_, at, _)| is_state(at))
+            .map(|(thread, ..)| thread)
+    }
+
+    /// How often the owner writes it in `file`.
+    fn by_owner(&self, file: &str) -> u64 {
+        let by_owner = self
+            .writing()
+            .filter(|(thread, at, _)| self.owner == Some(*thread) && at.ends_with(file));
         by_owner.map(|(.., writes)| writes).sum()
+    }
+
+    fn is_used_by(&self, file: &str) -> bool {
+        self.uses.keys().any(|(_, at)| at.ends_with(file))
     }
 
     /// Whether it is used by more than two threads and written by one of them.
@@ -193,6 +208,12 @@ impl Record {
                     }
                 }
             }
+        }
+        let owner =
+            |(&at, line): (&usize, &Line)| Some((at + LINE_BYTES / bytes, line.state_of()?));
+        let owners: BTreeMap<usize, usize> = lines.iter().filter_map(owner).collect();
+        for (at, line) in &mut lines {
+            line.owner = owners.get(at).copied();
         }
         lines.into_values().collect()
     }
