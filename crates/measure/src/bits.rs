@@ -39,8 +39,11 @@ pub type SumTree = Vec<[usize; 2]>;
 /// Those of the black box.
 ///
 /// ```
-/// // From the last rank to the first.
-/// let backwards = |x: &[f32]| Ok(vec![vec![x.iter().rev().fold(0.0, |sum, x| x + sum)]]);
+/// // From the last rank to the first, for rank 0 alone.
+/// let backwards = |x: &[f32]| {
+///     let sum = x.iter().rev().fold(0.0, |sum, x| x + sum);
+///     Ok(vec![vec![sum], vec![], vec![]])
+/// };
 /// let found = oneport_measure::bits::reveal(3, 1, backwards)?;
 /// assert_eq!(found.trees, [Some(vec![[1, 2], [0, 1]])]);
 /// # Ok::<(), oneport::Error>(())
