@@ -385,9 +385,10 @@ impl Demand {
         ((alpha, beta), gamma_copy): ((f64, f64), f64),
     ) -> f64 {
         let (k, own) = (number(ports.k().max(1)), self.displaced);
-        let others = match ports.can_exchange() {
-            true => self.received.max(self.sent),
-            false => self.both,
+        let others = if ports.can_exchange() {
+            self.received.max(self.sent)
+        } else {
+            self.both
         };
         let time = |copied: f64| {
             let spread = alpha + beta * bytes * (others + own - copied) / k;

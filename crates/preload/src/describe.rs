@@ -32,10 +32,16 @@ pub(crate) struct Described {
 /// A call in which no process knows the sizes of all blocks.
 #[derive(Debug)]
 pub(crate) enum Irregular {
-    /// The root, the block of this process, and at the root all blocks.
-    Gather(usize, Side, Option<Side>),
-    /// The same; there is no own block where the root leaves it in place, but it has this size.
-    Scatter(usize, Option<Side>, usize, Option<Side>),
+    /// A gather or a scatter.
+    Rooted {
+        root: usize,
+        /// The block of this process, unless the root leaves it in place.
+        own: Option<Side>,
+        /// The bytes of that block.
+        bytes: usize,
+        /// At the root, all blocks.
+        all: Option<Side>,
+    },
     /// Blocks for and of all ranks.
     Alltoall(Side, Side),
 }
@@ -76,6 +82,15 @@ impl At<'_> {
     /// The root of a call, if it is a rank.
     fn root(&self, root: c_int) -> Option<usize> {
         count(root).filter(|&root| root < self.ranks)
+    }
+
+    /// What the root alone has.
+    fn of_root(&self, root: usize, find: impl FnOnce() -> Option<Side>) -> Option<Option<Side>> {
+        if self.rank == root {
+            find().map(Some)
+        } else {
+            Some(None)
+        }
     }
 
     fn is_in_place(&self, buffer: *const c_void) -> bool {
@@ -143,13 +158,23 @@ fn shape(kind: Kind, root: usize, elements: usize, element: Element) -> Shape {
     }
 }
 
-pub(crate) fn barrier() -> Described {
-    Described {
-        shape: shape(Kind::Barrier, 0, 0, Element::Byte),
-        input: None,
-        output: None,
+/// A call that moves so many bytes, of the vector or of each block.
+fn moved(
+    kind: Kind,
+    root: usize,
+    bytes: usize,
+    [input, output]: [Option<Side>; 2],
+) -> Option<Described> {
+    Some(Described {
+        shape: shape(kind, root, bytes, Element::Byte),
+        input,
+        output,
         operator: None,
-    }
+    })
+}
+
+pub(crate) fn barrier() -> Option<Described> {
+    moved(Kind::Barrier, 0, 0, [None, None])
 }
 
 /// # Safety
@@ -161,14 +186,12 @@ pub(crate) unsafe fn broadcast(
 ) -> Option<Described> {
     let root = at.root(root)?;
     let side = at.side((buffer, n, datatype), 1)?;
-    let shape = shape(Kind::Broadcast, root, side.bytes(), Element::Byte);
-    let is_root = at.rank == root;
-    Some(Described {
-        shape,
-        input: is_root.then(|| side.clone()),
-        output: (!is_root).then_some(side),
-        operator: None,
-    })
+    let bytes = side.bytes();
+    let mut sides = [Some(side), None];
+    if at.rank != root {
+        sides.reverse();
+    }
+    moved(Kind::Broadcast, root, bytes, sides)
 }
 
 /// An allreduce, a scan, an exclusive scan.
@@ -217,20 +240,12 @@ pub(crate) unsafe fn gather(
     root: c_int,
 ) -> Option<Described> {
     let root = at.root(root)?;
-    let all = match at.rank == root {
-        true => Some(at.side((to, m, received), at.ranks)?),
-        false => None,
-    };
+    let all = at.of_root(root, || at.side((to, m, received), at.ranks))?;
     let own = match &all {
         Some(all) if at.is_in_place(from.0) => all.block(at.rank, count(m)?),
         _ => at.side(from, 1)?,
     };
-    Some(Described {
-        shape: shape(Kind::Gather, root, own.bytes(), Element::Byte),
-        input: Some(own),
-        output: all,
-        operator: None,
-    })
+    moved(Kind::Gather, root, own.bytes(), [Some(own), all])
 }
 
 /// # Safety
@@ -242,24 +257,17 @@ pub(crate) unsafe fn scatter(
     root: c_int,
 ) -> Option<Described> {
     let root = at.root(root)?;
-    let all = match at.rank == root {
-        true => Some(at.side(from, at.ranks)?),
-        false => None,
+    let all = at.of_root(root, || at.side(from, at.ranks))?;
+    let (own, block) = match &all {
+        Some(all) if at.is_in_place(to) => (None, all.bytes() / at.ranks),
+        all => {
+            let own = at.side((to, m, received), 1)?;
+            let sent = all.as_ref().map(|all| all.bytes() / at.ranks);
+            let block = sent.unwrap_or(own.bytes());
+            (Some(own), block)
+        }
     };
-    let own = match all.is_some() && at.is_in_place(to) {
-        true => None,
-        false => Some(at.side((to, m, received), 1)?),
-    };
-    let block = match (&all, &own) {
-        (Some(all), _) => all.bytes() / at.ranks,
-        (None, own) => own.as_ref()?.bytes(),
-    };
-    Some(Described {
-        shape: shape(Kind::Scatter, root, block, Element::Byte),
-        input: all,
-        output: own,
-        operator: None,
-    })
+    moved(Kind::Scatter, root, block, [all, own])
 }
 
 /// # Safety
@@ -270,16 +278,13 @@ pub(crate) unsafe fn allgather(
     (to, m, received): Items<*mut c_void, impl Number>,
 ) -> Option<Described> {
     let all = at.side((to, m, received), at.ranks)?;
-    let own = match at.is_in_place(from.0) {
-        true => all.block(at.rank, count(m)?),
-        false => at.side(from, 1)?,
+    let own = if at.is_in_place(from.0) {
+        all.block(at.rank, count(m)?)
+    } else {
+        at.side(from, 1)?
     };
-    Some(Described {
-        shape: shape(Kind::Allgather, 0, all.bytes() / at.ranks, Element::Byte),
-        input: Some(own),
-        output: Some(all),
-        operator: None,
-    })
+    let block = all.bytes() / at.ranks;
+    moved(Kind::Allgather, 0, block, [Some(own), Some(all)])
 }
 
 /// # Safety
@@ -291,23 +296,18 @@ pub(crate) unsafe fn allgatherv<N: Number, D: Number>(
 ) -> Option<Described> {
     // SAFETY: guaranteed by the caller.
     let all = unsafe { at.blocks((to, counts, places, received))? };
-    let own = match at.is_in_place(from.0) {
-        true => all.only(at.rank),
-        false => at.side(from, 1)?,
+    let own = if at.is_in_place(from.0) {
+        all.only(at.rank)
+    } else {
+        at.side(from, 1)?
     };
     let size = all.datatype.size;
     let sizes: Vec<usize> = all.blocks.iter().map(|block| block.1 * size).collect();
     let largest = sizes.iter().copied().max()?;
     let is_even = sizes.iter().all(|&size| size == largest);
-    Some(Described {
-        shape: Shape {
-            blocks: (!is_even).then_some(sizes),
-            ..shape(Kind::Allgather, 0, largest, Element::Byte)
-        },
-        input: Some(own),
-        output: Some(all),
-        operator: None,
-    })
+    let mut described = moved(Kind::Allgather, 0, largest, [Some(own), Some(all)])?;
+    described.shape.blocks = (!is_even).then_some(sizes);
+    Some(described)
 }
 
 /// # Safety
@@ -318,16 +318,13 @@ pub(crate) unsafe fn alltoall(
     (to, m, received): Items<*mut c_void, impl Number>,
 ) -> Option<Described> {
     let output = at.side((to, m, received), at.ranks)?;
-    let input = match at.is_in_place(from.0) {
-        true => output.clone(),
-        false => at.side(from, at.ranks)?,
+    let input = if at.is_in_place(from.0) {
+        output.clone()
+    } else {
+        at.side(from, at.ranks)?
     };
-    Some(Described {
-        shape: shape(Kind::Alltoall, 0, output.bytes() / at.ranks, Element::Byte),
-        input: Some(input),
-        output: Some(output),
-        operator: None,
-    })
+    let block = output.bytes() / at.ranks;
+    moved(Kind::Alltoall, 0, block, [Some(input), Some(output)])
 }
 
 /// # Safety
@@ -339,10 +336,11 @@ pub(crate) unsafe fn alltoallv<N: Number, D: Number>(
 ) -> Option<Irregular> {
     // SAFETY: guaranteed by the caller.
     let output = unsafe { at.blocks((to, m, places, received))? };
-    let input = match at.is_in_place(from.0) {
-        true => output.clone(),
+    let input = if at.is_in_place(from.0) {
+        output.clone()
+    } else {
         // SAFETY: guaranteed by the caller.
-        false => unsafe { at.blocks(from)? },
+        unsafe { at.blocks(from)? }
     };
     Some(Irregular::Alltoall(input, output))
 }
@@ -402,16 +400,19 @@ pub(crate) unsafe fn gatherv<N: Number, D: Number>(
     root: c_int,
 ) -> Option<Irregular> {
     let root = at.root(root)?;
-    let all = match at.rank == root {
-        // SAFETY: guaranteed by the caller, at the root.
-        true => Some(unsafe { at.blocks((to, counts, places, received))? }),
-        false => None,
-    };
+    // SAFETY: guaranteed by the caller, at the root.
+    let blocks = || unsafe { at.blocks((to.cast_const(), counts, places, received)) };
+    let all = at.of_root(root, blocks)?;
     let own = match &all {
         Some(all) if at.is_in_place(from.0) => all.only(root),
         _ => at.side(from, 1)?,
     };
-    Some(Irregular::Gather(root, own, all))
+    Some(Irregular::Rooted {
+        root,
+        bytes: own.bytes(),
+        own: Some(own),
+        all,
+    })
 }
 
 /// # Safety
@@ -423,18 +424,21 @@ pub(crate) unsafe fn scatterv<N: Number, D: Number>(
     root: c_int,
 ) -> Option<Irregular> {
     let root = at.root(root)?;
-    let all = match at.rank == root {
-        // SAFETY: guaranteed by the caller, at the root.
-        true => Some(unsafe { at.blocks(from)? }),
-        false => None,
+    // SAFETY: guaranteed by the caller, at the root.
+    let all = at.of_root(root, || unsafe { at.blocks(from) })?;
+    let (own, bytes) = match &all {
+        Some(all) if at.is_in_place(to) => (None, all.only(root).bytes()),
+        all => {
+            let own = at.side((to, m, received), 1)?;
+            let sent = all.as_ref().map(|all| all.only(root).bytes());
+            let bytes = sent.unwrap_or(own.bytes());
+            (Some(own), bytes)
+        }
     };
-    let own = match &all {
-        Some(_) if at.is_in_place(to) => None,
-        _ => Some(at.side((to, m, received), 1)?),
-    };
-    let size = match (&all, &own) {
-        (Some(all), _) => all.only(root).bytes(),
-        (None, own) => own.as_ref()?.bytes(),
-    };
-    Some(Irregular::Scatter(root, own, size, all))
+    Some(Irregular::Rooted {
+        root,
+        own,
+        bytes,
+        all,
+    })
 }

@@ -212,21 +212,15 @@ impl Library {
         buffer.addr() == self.constants.in_place
     }
 
-    /// The number of processes of an intracommunicator; `None` of anything else.
-    pub(crate) fn ranks(&self, communicator: Word) -> Option<usize> {
-        let handle = self.handle(communicator);
+    /// Whether a handle is that of an intracommunicator.
+    pub(crate) fn is_one_group(&self, handle: Word) -> bool {
         if handle == 0 || Some(handle) == self.constants.no_communicator {
-            return None;
+            return false;
         }
-        let (mut size, mut is_inter): (c_int, c_int) = (0, 0);
+        let mut is_inter: c_int = 0;
         // SAFETY: the program passes a communicator, and the address of an integer is given.
-        let found = unsafe { (self.functions.comm_test_inter)(handle, &raw mut is_inter) };
-        if found != 0 || is_inter != 0 {
-            return None;
-        }
-        // SAFETY: as above.
-        let found = unsafe { (self.functions.comm_size)(handle, &raw mut size) };
-        usize::try_from(size).ok().filter(|_| found == 0)
+        let code = unsafe { (self.functions.comm_test_inter)(handle, &raw mut is_inter) };
+        code == 0 && is_inter == 0
     }
 
     /// What is to be known of a datatype; `None` if it is none.

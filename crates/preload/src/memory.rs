@@ -52,9 +52,10 @@ impl Side {
 
     /// Bytes that the items move as: those of their memory in a reduction, else of messages.
     fn item_bytes(&self, as_items: bool) -> usize {
-        match as_items {
-            true => self.datatype.extent.unsigned_abs(),
-            false => self.datatype.size,
+        if as_items {
+            self.datatype.extent.unsigned_abs()
+        } else {
+            self.datatype.size
         }
     }
 }
@@ -150,15 +151,16 @@ impl Copier<'_> {
                     std::ptr::copy_nonoverlapping(from.cast::<u8>(), here.as_mut_ptr(), bytes);
                 }
             } else if bytes > 0 {
+                let (count, length) = self.counted(count, bytes);
                 let mut position: c_int = 0;
                 // SAFETY: `count` items of a datatype of the application, and room for all.
                 let code = unsafe {
                     (self.library.functions.pack)(
                         from,
-                        count as c_int,
+                        count,
                         side.datatype.handle,
                         here.as_mut_ptr().cast(),
-                        bytes as c_int,
+                        length,
                         &raw mut position,
                         self.communicator,
                     )
@@ -180,15 +182,16 @@ impl Copier<'_> {
                 // SAFETY: room for `count` items without gaps, or with those that are copied, too.
                 unsafe { std::ptr::copy_nonoverlapping(here.as_ptr(), to.cast::<u8>(), bytes) };
             } else if bytes > 0 {
+                let (count, length) = self.counted(count, bytes);
                 let mut position: c_int = 0;
                 // SAFETY: room for `count` items of a datatype of the application.
                 let code = unsafe {
                     (self.library.functions.unpack)(
                         here.as_ptr().cast(),
-                        bytes as c_int,
+                        length,
                         &raw mut position,
                         to,
-                        count as c_int,
+                        count,
                         side.datatype.handle,
                         self.communicator,
                     )
@@ -196,6 +199,17 @@ impl Copier<'_> {
                 self.ensure_all("MPI_Unpack", code, position, bytes);
             }
             from = rest;
+        }
+    }
+
+    /// A number of items and of bytes as MPI counts. Only a gather or scatter of blocks of unknown
+    /// sizes has more.
+    fn counted(&self, count: usize, bytes: usize) -> (c_int, c_int) {
+        match (c_int::try_from(count), c_int::try_from(bytes)) {
+            (Ok(count), Ok(bytes)) => (count, bytes),
+            _ => self.library.own.end_job(&format!(
+                "a block of {bytes} bytes of a derived datatype is more than MPI counts"
+            )),
         }
     }
 

@@ -38,22 +38,12 @@ pub(crate) fn serve(
     let Some(process) = process() else {
         return pass();
     };
-    if !process.choices.serve(call.kind) {
-        return passed(process, call, 0, NOTHING_CHOSEN, pass);
-    }
-    let Some((communicator, ranks)) = found(process, call) else {
-        return passed(process, call, 0, NO_GROUP, pass);
+    let is_chosen = process.choices.serve(call.kind);
+    let (communicator, described) = match entered(process, call, is_chosen, describe) {
+        Ok(entered) => entered,
+        Err(why) => return passed(process, call, 0, why, pass),
     };
     let mut communicator = communicator.lock();
-    let at = At {
-        library: process.library,
-        rank: communicator.group().rank(),
-        ranks,
-    };
-    let Some(described) = describe(at) else {
-        drop(communicator);
-        return passed(process, call, 0, REFUSED, pass);
-    };
     let bytes = described.shape.elements * described.shape.element.bytes();
     if bytes == 0 && call.kind != Kind::Barrier {
         return passed(process, call, 0, "nothing to do", || 0);
@@ -169,46 +159,36 @@ pub(crate) fn serve_irregular(
     let Some(process) = process() else {
         return pass();
     };
-    if call.kind == Kind::Alltoall && !process.choices.serve(call.kind) {
-        return passed(process, call, 0, NOTHING_CHOSEN, pass);
-    }
-    let Some((communicator, ranks)) = found(process, call) else {
-        return passed(process, call, 0, NO_GROUP, pass);
+    // The tree needs no choice.
+    let is_chosen = call.kind != Kind::Alltoall || process.choices.serve(call.kind);
+    let (communicator, described) = match entered(process, call, is_chosen, describe) {
+        Ok(entered) => entered,
+        Err(why) => return passed(process, call, 0, why, pass),
     };
     let communicator = communicator.lock();
     let group = communicator.group();
     let library = process.library;
-    let at = At {
-        library,
-        rank: group.rank(),
-        ranks,
-    };
     let start = Instant::now();
-    let Some(described) = describe(at) else {
-        drop(communicator);
-        return passed(process, call, 0, REFUSED, pass);
-    };
     let copier = Copier {
         library,
         communicator: call.communicator,
         as_items: false,
     };
     let (by, bytes, served) = match described {
-        Irregular::Gather(root, own, all) => (
-            "adaptive",
-            own.bytes(),
-            gathered(group, copier, root, &own, all.as_ref()),
-        ),
-        Irregular::Scatter(root, own, bytes, all) => (
-            "adaptive",
+        Irregular::Rooted {
+            root,
+            own,
             bytes,
-            scattered(group, copier, root, (own.as_ref(), bytes), all.as_ref()),
-        ),
-        Irregular::Alltoall(input, output) => (
-            "pairwise",
-            input.bytes(),
-            exchanged(group, copier, &input, &output),
-        ),
+            all,
+        } => {
+            let sides = [own.as_ref(), all.as_ref()];
+            let served = by_tree(group, copier, call.kind, (root, bytes), sides);
+            ("adaptive", bytes, served)
+        }
+        Irregular::Alltoall(input, output) => {
+            let served = exchanged(group, copier, &input, &output);
+            ("pairwise", input.bytes(), served)
+        }
     };
     if let Err(error) = served {
         library.own.end_job(&format!("{}: {error}", call.function));
@@ -220,54 +200,41 @@ pub(crate) fn serve_irregular(
     0
 }
 
-/// This rank's part of the tree for its block of so many bytes.
-fn part(group: &Group, root: usize, block: usize) -> oneport::Result<GatherPart> {
+/// A gather or a scatter: of the own block, of so many bytes, and of all blocks at the root.
+fn by_tree(
+    group: &Group,
+    copier: Copier<'_>,
+    kind: Kind,
+    (root, bytes): (usize, usize),
+    [own, all]: [Option<&Side>; 2],
+) -> oneport::Result<()> {
     let mut control = vec![0u64; GatherPart::CONTROL];
-    let find = |e: &mut Endpoint<'_, u64, Bidirectional>| GatherPart::find(e, Some(root), block);
-    group.scope(&mut control, find)
-}
-
-fn gathered(
-    group: &Group,
-    copier: Copier<'_>,
-    root: usize,
-    own: &Side,
-    all: Option<&Side>,
-) -> oneport::Result<()> {
-    let part = part(group, root, own.bytes())?;
+    let find = |e: &mut Endpoint<'_, u64, Bidirectional>| GatherPart::find(e, Some(root), bytes);
+    let part = group.scope(&mut control, find)?;
     let layout = part.layout();
     let mut buffer = vec![0u8; layout.len];
-    // SAFETY: the program passes this memory for the call.
-    unsafe { copier.copy_in(own, &mut buffer, &layout.input, 1) };
-    let gather = |e: &mut Endpoint<'_, u8, Bidirectional>| part.gather(e);
-    group.scope(&mut buffer, gather)?;
-    if let Some(all) = all {
-        // SAFETY: as above.
-        unsafe { copier.copy_out(all, &buffer, &layout.output, 1) };
-    }
-    Ok(())
-}
-
-fn scattered(
-    group: &Group,
-    copier: Copier<'_>,
-    root: usize,
-    (own, bytes): (Option<&Side>, usize),
-    all: Option<&Side>,
-) -> oneport::Result<()> {
-    let part = part(group, root, bytes)?;
     // A scatter is a gather backwards.
-    let layout = part.layout();
-    let mut buffer = vec![0u8; layout.len];
-    if let Some(all) = all {
-        // SAFETY: the program passes this memory for the call.
-        unsafe { copier.copy_in(all, &mut buffer, &layout.output, 1) };
+    let is_scatter = kind == Kind::Scatter;
+    let mut ends = [(own, &layout.input), (all, &layout.output)];
+    if is_scatter {
+        ends.reverse();
     }
-    let scatter = |e: &mut Endpoint<'_, u8, Bidirectional>| part.scatter(e);
-    group.scope(&mut buffer, scatter)?;
-    if let Some(own) = own {
+    let [(from, read), (to, written)] = ends;
+    if let Some(from) = from {
+        // SAFETY: the program passes this memory for the call.
+        unsafe { copier.copy_in(from, &mut buffer, read, 1) };
+    }
+    let moves = |e: &mut Endpoint<'_, u8, Bidirectional>| {
+        if is_scatter {
+            part.scatter(e)
+        } else {
+            part.gather(e)
+        }
+    };
+    group.scope(&mut buffer, moves)?;
+    if let Some(to) = to {
         // SAFETY: as above.
-        unsafe { copier.copy_out(own, &buffer, &layout.input, 1) };
+        unsafe { copier.copy_out(to, &buffer, written, 1) };
     }
     Ok(())
 }
@@ -314,15 +281,34 @@ fn exchanged(
     Ok(())
 }
 
-/// What is kept for the communicator of a call, and its number of processes.
-fn found(process: &Process, call: Call) -> Option<(Arc<Mutex<Communicator>>, usize)> {
-    let handle = process.library.handle(call.communicator);
-    if let Some(known) = process.known(handle) {
-        let ranks = known.lock().group().size();
-        return Some((known, ranks));
+/// What is kept for the communicator of a call, and what the call is; or why the library serves it.
+fn entered<D>(
+    process: &Process,
+    call: Call,
+    is_chosen: bool,
+    describe: impl FnOnce(At<'_>) -> Option<D>,
+) -> Result<(Arc<Mutex<Communicator>>, D), &'static str> {
+    if !is_chosen {
+        return Err(NOTHING_CHOSEN);
     }
-    let ranks = process.library.ranks(call.communicator)?;
-    Some((process.communicator(handle)?, ranks))
+    let library = process.library;
+    let handle = library.handle(call.communicator);
+    let made = || {
+        let is_one = library.is_one_group(handle);
+        is_one.then(|| process.communicator(handle)).flatten()
+    };
+    let communicator = process.known(handle).or_else(made).ok_or(NO_GROUP)?;
+    let at = {
+        let communicator = communicator.lock();
+        let group = communicator.group();
+        At {
+            library,
+            rank: group.rank(),
+            ranks: group.size(),
+        }
+    };
+    let described = describe(at).ok_or(REFUSED)?;
+    Ok((communicator, described))
 }
 
 /// Has the library serve a call.
