@@ -229,14 +229,14 @@ fn of_process() -> oneport::Result<()> {
 fn request(kind: Kind, ranks: usize, bytes: usize, irregular: bool) -> Request {
     let elements = bytes / size_of::<f32>();
     let request = Request::new(kind, ranks, elements).element_bytes(size_of::<f32>() as u64);
-    match irregular {
-        // Every other block is half as long.
-        true => request.blocks(
+    if irregular {
+        request.blocks(
             (0..ranks)
                 .map(|r| elements / (1 + r % 2))
                 .collect::<Vec<_>>(),
-        ),
-        false => request,
+        )
+    } else {
+        request
     }
 }
 

@@ -252,9 +252,12 @@ fn disagreements(world: &mut World) -> oneport::Result<()> {
     }
     let schedule = Request::reduce(world.size(), 10).plan("binomial")?;
     let differs = world.rank() == 1;
-    let own = |differs: bool, commutes: bool| match differs {
-        true => Operator::<u64>::new("own", commutes, |_, b| b),
-        false => Operator::<u64>::new("own", commutes, |a, _| a),
+    let own = |differs: bool, commutes: bool| {
+        if differs {
+            Operator::<u64>::new("own", commutes, |_, b| b)
+        } else {
+            Operator::<u64>::new("own", commutes, |a, _| a)
+        }
     };
     let inputs = vec![vec![7; 10]; world.size()];
     let run = Run::new(&schedule).op(own(false, false)).verified();

@@ -395,9 +395,12 @@ impl WrongRun<'_> {
         // The index of the first input; unwritten elements have none.
         let same_index = self.parts(value.list).all(|p| p.shift == 0 || p.nothing);
         let index_at = |shift| value.index.wrapping_add(shift);
-        let mut words = self.symbols.words(value.list, |shift| match same_index {
-            true => String::new(),
-            false => format!("[{}]", index_at(shift)),
+        let mut words = self.symbols.words(value.list, |shift| {
+            if same_index {
+                String::new()
+            } else {
+                format!("[{}]", index_at(shift))
+            }
         });
         if same_index && let Some(p) = self.parts(value.list).find(|p| !p.nothing) {
             words += &format!(" [{}]", index_at(p.shift));

@@ -70,12 +70,11 @@ pub fn greedy_reduce<T: Element, P: PortModel>(
     };
     let half = |t: &Transfer, sends: bool| {
         let (from, to, segment) = (real(t.from), real(t.to), segments[t.segment as usize]);
-        match sends {
-            true => (from == me).then(|| Step::send(to, segment)),
-            false => {
-                let order = Order::by_rank(me, from);
-                (to == me).then(|| Step::recv_combine(from, segment, order))
-            }
+        if sends {
+            (from == me).then(|| Step::send(to, segment))
+        } else {
+            let order = Order::by_rank(me, from);
+            (to == me).then(|| Step::recv_combine(from, segment, order))
         }
     };
     if P::PORTS.is_bidirectional() {

@@ -146,13 +146,11 @@ impl World {
         let rank = self.rank();
         let own = rank < schedule.ranks();
         let runs_ahead = options.eager && own && spec.has_own_ports();
-        let in_order = match options.cost.is_ideal() {
-            true => simulation.clone(),
-            // As `RunAhead::of`.
-            false => {
-                let cost = options.cost.rendezvous();
-                schedule.simulate(&cost).ok()
-            }
+        let in_order = if options.cost.is_ideal() {
+            simulation.clone()
+        } else {
+            let cost = options.cost.rendezvous();
+            schedule.simulate(&cost).ok()
         };
         let ahead = in_order.as_ref().filter(|_| runs_ahead);
         let ahead = ahead.and_then(|simulation| {

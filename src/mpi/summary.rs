@@ -101,9 +101,10 @@ pub(super) fn program_summary<T: Element>(
         format!("has {} port(s)", in_words(ports)),
         format!("combines by {}", operator.name()),
         format!("waits {deadline:?} for a partner"),
-        match options.record {
-            true => "records its steps",
-            false => "records no steps",
+        if options.record {
+            "records its steps"
+        } else {
+            "records no steps"
         }
         .to_owned(),
         costs(&options.cost),
@@ -145,14 +146,13 @@ fn combines(operator: &OperatorSpec<'_>, buffers: &dyn RunBuffers) -> String {
     } else {
         "does not commute"
     };
-    let results = match buffers.has_inputs() {
-        // Only they are known to be operands that a user's function accepts.
-        true => String::new(),
-        // The run reports a panic, with its place.
-        false => match catch_unwind(AssertUnwindSafe(|| buffers.probe())) {
+    let results = if buffers.has_inputs() {
+        String::new()
+    } else {
+        match catch_unwind(AssertUnwindSafe(|| buffers.probe())) {
             Ok(results) => format!(", and test values give digest {results:016x}"),
             Err(_) => ", and panics on test values".to_owned(),
-        },
+        }
     };
     format!("combines by an operator of the user, {name}, which {commutes}{results}")
 }

@@ -143,9 +143,10 @@ fn compare(what: &str, schedule: &Schedule) {
     assert_eq!(bits.same_on_all_ranks, same_ranks, "{what}: {outputs:?}");
     let by_rank = matches!(schedule.collective().kind(), Kind::Scan | Kind::Exscan);
     let one_tree = |output: &Vec<Expression>| output.iter().all(|e| *e == output[0]);
-    let same_places = match by_rank {
-        true => outputs.iter().all(one_tree),
-        false => all.len() <= 1,
+    let same_places = if by_rank {
+        outputs.iter().all(one_tree)
+    } else {
+        all.len() <= 1
     };
     assert_eq!(bits.same_at_all_places, same_places, "{what}: {all:?}");
     assert_eq!(
@@ -289,9 +290,10 @@ fn verdicts_of_random_schedules_are_those_of_a_literal_evaluator() {
         let trees = 1 + random.below(3);
         let schedule = random_allreduce(&mut random, p, &sizes, trees);
         compare(&format!("random allreduce {seed}"), &schedule);
-        match bits(&schedule).same_on_all_ranks {
-            true => same += 1,
-            false => different += 1,
+        if bits(&schedule).same_on_all_ranks {
+            same += 1
+        } else {
+            different += 1
         }
         let draws: Vec<u32> = (0..50).map(|_| random.below(1 << 30) as u32).collect();
         let (root, in_order) = (random.below(p), random.below(2) == 0);

@@ -358,9 +358,10 @@ pub fn operator_like(typed: &str) -> Option<&'static str> {
 }
 
 pub(crate) fn operator<T: Element>(kind: Kind, op: Op) -> oneport::Result<Operator<T>> {
-    match kind.reduces() {
-        true => Operator::named(op.name()),
-        false => Ok(Operator::none()),
+    if kind.reduces() {
+        Operator::named(op.name())
+    } else {
+        Ok(Operator::none())
     }
 }
 

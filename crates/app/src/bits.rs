@@ -66,26 +66,23 @@ impl Rounding {
     /// the tree that combines the first two first, and of the other tree.
     fn example(self) -> ([(String, f64); 3], f64, [String; 2]) {
         let power = |exponent: i32| (format!("2^{exponent}"), 2f64.powi(exponent));
-        match self.is_product {
-            false => {
-                // Two more bits than fit: it swallows 1 from either side.
-                let (words, large) = power(self.significand_bits as i32 + 2);
-                let three = [
-                    (words.clone(), large),
-                    (format!("-{words}"), -large),
-                    ("1".to_string(), 1.0),
-                ];
-                (three, 0.0, ["1", "0"].map(String::from))
-            }
-            true => {
-                let large = power(self.max_exponent);
-                let results = ["infinity".to_string(), large.0.clone()];
-                (
-                    [large, ("4".to_string(), 4.0), ("1/4".to_string(), 0.25)],
-                    1.0,
-                    results,
-                )
-            }
+        if self.is_product {
+            let large = power(self.max_exponent);
+            let results = ["infinity".to_string(), large.0.clone()];
+            (
+                [large, ("4".to_string(), 4.0), ("1/4".to_string(), 0.25)],
+                1.0,
+                results,
+            )
+        } else {
+            // Two more bits than fit: it swallows 1 from either side.
+            let (words, large) = power(self.significand_bits as i32 + 2);
+            let three = [
+                (words.clone(), large),
+                (format!("-{words}"), -large),
+                ("1".to_string(), 1.0),
+            ];
+            (three, 0.0, ["1", "0"].map(String::from))
         }
     }
 
@@ -163,20 +160,20 @@ impl ShownBits {
 
     /// In a sentence.
     pub(crate) fn sentence(&self) -> String {
-        let of = match self.rounding.is_given {
-            true => "",
-            false => "of floats: ",
+        let of = if self.rounding.is_given {
+            ""
+        } else {
+            "of floats: "
         };
         let trees = match (&self.bits.words, &self.bits.tree) {
             (Some(words), _) => format!("one tree at all places, {words}"),
             (_, Some(tree)) => format!("one tree at all places, {tree}"),
             _ => format!("{} by place", counted(self.bits.trees, "tree")),
         };
-        let error = match self.rounding.is_product {
-            false if self.bits.depth > 0 => {
-                format!(" (rounding error <= {} u sum|x|)", self.bits.depth)
-            }
-            _ => String::new(),
+        let error = if !self.rounding.is_product && self.bits.depth > 0 {
+            format!(" (rounding error <= {} u sum|x|)", self.bits.depth)
+        } else {
+            String::new()
         };
         let depth = self.bits.depth;
         let ranks = match &self.differs {

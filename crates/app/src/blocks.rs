@@ -115,9 +115,10 @@ impl Listed {
     /// all pairs of ranks, if there is a block for each.
     pub(crate) fn ranks(&self, kind: Kind) -> usize {
         let (n, rows) = (self.sizes.len(), self.rows);
-        match kind.has_block_pairs() && rows.checked_mul(rows) == Some(n) {
-            true => rows,
-            false => n,
+        if kind.has_block_pairs() && rows.checked_mul(rows) == Some(n) {
+            rows
+        } else {
+            n
         }
     }
 

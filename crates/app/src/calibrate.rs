@@ -100,9 +100,10 @@ impl site::Job for Calibration {
     type Done = Profile;
 
     fn fact(&self) -> String {
-        let what = match self.pairs {
-            true => "every pair of processes",
-            false => "one link of each class",
+        let what = if self.pairs {
+            "every pair of processes"
+        } else {
+            "one link of each class"
         };
         let quick = if self.quick { " quickly" } else { "" };
         let kept = if self.keep_inputs {
@@ -288,9 +289,10 @@ fn points(out: &mut Lines, profile: &Profile) -> Result<()> {
 }
 
 fn pairs(out: &mut Lines, profile: &Profile, pairs: &Links) -> Result<()> {
-    let what = match profile.hosts.is_empty() {
-        true => "cores",
-        false => "ranks",
+    let what = if profile.hosts.is_empty() {
+        "cores"
+    } else {
+        "ranks"
     };
     writeln!(out, "\nalpha (ns) and beta (ns/byte) of pairs of {what}:")?;
     let cores = &profile.cores;

@@ -145,9 +145,10 @@ impl Caller {
 
     /// The run, which a program can end.
     pub(crate) fn stoppable<'a, T: Element>(&self, run: Run<'a, T>) -> Run<'a, T> {
-        match self.is_program() {
-            true => run.stop(Arc::clone(&self.stop)),
-            false => run,
+        if self.is_program() {
+            run.stop(Arc::clone(&self.stop))
+        } else {
+            run
         }
     }
 

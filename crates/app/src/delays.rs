@@ -172,11 +172,12 @@ impl Arrivals {
             }
             Arrivals::File(file) => {
                 let text = file.read()?;
-                let read = match text.trim_start().starts_with('{') {
-                    true => serde_json::from_str::<ArrivalsFile>(&text)
+                let read = if text.trim_start().starts_with('{') {
+                    serde_json::from_str::<ArrivalsFile>(&text)
                         .map(|file| file.arrivals)
-                        .map_err(anyhow::Error::from),
-                    false => column_of(&text),
+                        .map_err(anyhow::Error::from)
+                } else {
+                    column_of(&text)
                 };
                 return read.with_context(|| format!("{}: not a file of arrivals", file.name()));
             }

@@ -83,9 +83,10 @@ impl FrameArgs {
     }
 
     pub(crate) fn caption(&self, caption: Caption) -> Caption {
-        let caption = match self.plain {
-            true => Caption::default(),
-            false => caption,
+        let caption = if self.plain {
+            Caption::default()
+        } else {
+            caption
         };
         let pixels =
             |(width, unit): Width| width * PIXELS.iter().find(|p| p.0 == unit).map_or(1.0, |p| p.1);
@@ -434,9 +435,10 @@ fn timed(input: &Input, file: OutputFile, drawing: &Drawing) -> Result<String> {
     let mut trace = Trace::model(&input.schedule, &input.cost, input.unit)?;
     trace.critical_path = drawing.args.critical_path;
     let time = input.unit.show(trace.end());
-    let what = match trace.waits.is_empty() {
-        true => "time",
-        false => "nothing moves after",
+    let what = if trace.waits.is_empty() {
+        "time"
+    } else {
+        "nothing moves after"
     };
     let caption = input
         .caption(&format!("{what} {time}"), drawing.caller)

@@ -211,9 +211,10 @@ impl Command for Dot {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         self.to.common.delays.refuse("this format")?;
         self.to.write(&site.caller, text_bytes, |input| {
-            let text = match self.rounds {
-                true => dot::rounds(&input.schedule)?,
-                false => dot::tree(&input.schedule),
+            let text = if self.rounds {
+                dot::rounds(&input.schedule)?
+            } else {
+                dot::tree(&input.schedule)
             };
             let notes = Vec::new();
             Ok(Written { text, notes })

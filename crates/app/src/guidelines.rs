@@ -403,9 +403,10 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
 }
 
 fn inputs(setting: &Setting) -> &'static str {
-    match setting.keep_inputs {
-        true => Inputs::Kept.name(),
-        false => Inputs::Rewritten.name(),
+    if setting.keep_inputs {
+        Inputs::Kept.name()
+    } else {
+        Inputs::Rewritten.name()
     }
 }
 

@@ -146,9 +146,10 @@ fn lines(algorithm: &Algorithm) -> Vec<(&'static str, String)> {
 }
 
 fn operator(algorithm: &Algorithm) -> &'static str {
-    match algorithm.commutative_only {
-        true => "commutes",
-        false => "any",
+    if algorithm.commutative_only {
+        "commutes"
+    } else {
+        "any"
     }
 }
 
@@ -162,9 +163,10 @@ fn table(out: &mut Lines, algorithms: &[&Algorithm]) -> Result<()> {
     let mut widths = vec![name.unwrap_or(0) as u16, 7, 8];
     let gaps = 2 * (widths.len() as u16 + u16::from(wide) + 1);
     let left = room - widths.iter().sum::<u16>() - gaps;
-    match wide {
-        true => widths.extend([left * 41 / 100, left * 29 / 100, left * 30 / 100]),
-        false => widths.extend([left / 2, left / 2]),
+    if wide {
+        widths.extend([left * 41 / 100, left * 29 / 100, left * 30 / 100])
+    } else {
+        widths.extend([left / 2, left / 2])
     }
     let columns = Columns::<&Algorithm>::default()
         .add("algorithm", |a| a.name())

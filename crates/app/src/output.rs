@@ -50,9 +50,10 @@ pub(crate) enum Writer<'a> {
 impl Writer<'_> {
     /// As [`writer::Writer::open`].
     pub(crate) fn open<'a>(caller: &'a Caller, path: &Path) -> Result<Writer<'a>> {
-        Ok(match caller.holds(path) {
-            true => Writer::Memory(caller, path.to_path_buf()),
-            false => Writer::Disk(writer::Writer::open(path)?),
+        Ok(if caller.holds(path) {
+            Writer::Memory(caller, path.to_path_buf())
+        } else {
+            Writer::Disk(writer::Writer::open(path)?)
         })
     }
 
@@ -96,16 +97,18 @@ impl Caller {
     pub(crate) fn writable(&self, outputs: &[(&str, Option<&Path>)]) -> Result<()> {
         let in_files = |(_, path): &&(_, Option<&Path>)| path.is_some_and(|path| !self.holds(path));
         let outputs: Vec<_> = outputs.iter().filter(in_files).copied().collect();
-        match self.is_silent() {
-            true => Ok(()),
-            false => writer::writable(&outputs),
+        if self.is_silent() {
+            Ok(())
+        } else {
+            writer::writable(&outputs)
         }
     }
 
     pub(crate) fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {
-        match self.is_silent() {
-            true => Ok(()),
-            false => Writer::open(self, path)?.write(content),
+        if self.is_silent() {
+            Ok(())
+        } else {
+            Writer::open(self, path)?.write(content)
         }
     }
 

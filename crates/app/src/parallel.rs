@@ -41,9 +41,12 @@ pub(crate) fn map<'t, T: Sync, R: Send>(
     drop(pool);
     let mut results: Vec<(usize, R)> = parts;
     results.sort_by_key(|(i, _)| *i);
-    let settled = |(i, result): (usize, R)| match again(&result) {
-        true => each(&items[i], 1),
-        false => result,
+    let settled = |(i, result): (usize, R)| {
+        if again(&result) {
+            each(&items[i], 1)
+        } else {
+            result
+        }
     };
     results.into_iter().map(settled).collect()
 }

@@ -57,9 +57,10 @@ impl Command for BitsArgs {
 
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let done = site.perform(BitsJob::new(self, site))?;
-        match site.speaks() {
-            true => done.answer(&site.caller),
-            false => Ok(Answer::default()),
+        if site.speaks() {
+            done.answer(&site.caller)
+        } else {
+            Ok(Answer::default())
         }
     }
 }
@@ -215,10 +216,7 @@ impl BitsArgs {
         let caller = site.caller.clone();
         Ok(reveal_on::<T, _>(site, schedule, self.rounds, |run| {
             let run = caller.stoppable(run).deadline(self.deadline);
-            match self.library {
-                true => run.by_library(),
-                false => run,
-            }
+            if self.library { run.by_library() } else { run }
         })?)
     }
 }
@@ -329,9 +327,10 @@ impl Row {
             None => "no tree of sums".to_string(),
             Some(bits) => bits.words().unwrap_or_else(|| bits.cell()),
         };
-        match self.varies {
-            true => format!("varies from call to call, at last {bits}"),
-            false => bits,
+        if self.varies {
+            format!("varies from call to call, at last {bits}")
+        } else {
+            bits
         }
     }
 }
@@ -419,9 +418,10 @@ impl BitsJob<'_> {
         changes: &[Option<u64>],
     ) -> Result<()> {
         let probes = info.ranks * (info.ranks - 1) / 2;
-        let of = match self.args.library {
-            true => "the library's own function",
-            false => "a schedule",
+        let of = if self.args.library {
+            "the library's own function"
+        } else {
+            "a schedule"
         };
         writeln!(
             out,

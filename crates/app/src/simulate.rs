@@ -388,9 +388,10 @@ impl Simulated {
         let best = published.best_segment.zip(published.best_time);
         if let Some((segment, time)) = best.filter(finite) {
             // The formula's optimum may be longer than the vector, and its time then less than any.
-            let (segment, time, of) = match segment == published.clamped.0 {
-                true => (segment, time, ""),
-                false => (published.clamped.0, published.clamped.1, " of this vector"),
+            let (segment, time, of) = if segment == published.clamped.0 {
+                (segment, time, "")
+            } else {
+                (published.clamped.0, published.clamped.1, " of this vector")
             };
             let bytes = segment * self.input.element_bytes as f64;
             text += &format!(
@@ -425,9 +426,10 @@ impl Simulated {
             .add(">sends", |&rank| show_bytes(ranks[rank].sent))
             .add(">receives", |&rank| show_bytes(ranks[rank].received));
         for list in 0..ports.lists() {
-            let (sides, side) = match ports.is_bidirectional() {
-                true => (2, [" out", " in"][list % 2]),
-                false => (1, ""),
+            let (sides, side) = if ports.is_bidirectional() {
+                (2, [" out", " in"][list % 2])
+            } else {
+                (1, "")
             };
             let number = match ports.k() {
                 1 => String::new(),

@@ -349,9 +349,10 @@ impl Table<'_> {
     ) -> Result<Answer> {
         let (mut points, caller) = (self.common.points(), self.caller);
         Common::take_one_tree(&mut points, caller)?;
-        let (known, stop) = match are_processes {
-            true => (Vec::new(), Arc::default()),
-            false => (self.args.known(&self.inputs, caller)?, caller.stop()?),
+        let (known, stop) = if are_processes {
+            (Vec::new(), Arc::default())
+        } else {
+            (self.args.known(&self.inputs, caller)?, caller.stop()?)
         };
         let bar = WorkBar::new(
             caller,
@@ -427,9 +428,10 @@ impl Table<'_> {
             self.print(out)
         })?;
         self.sweep.rows = complete;
-        let answer = match left == 0 || !self.sweep.rows.is_empty() {
-            true => answer.and(self.write()),
-            false => answer,
+        let answer = if left == 0 || !self.sweep.rows.is_empty() {
+            answer.and(self.write())
+        } else {
+            answer
         };
         if left == 0 {
             return Ok(answer);
@@ -458,9 +460,12 @@ impl Table<'_> {
 
     /// What is swept: `broadcast, 2 to 64 ranks, 64 KiB`.
     fn title(&self) -> String {
-        let span = |low: String, high: String| match low == high {
-            true => low,
-            false => format!("{low} to {high}"),
+        let span = |low: String, high: String| {
+            if low == high {
+                low
+            } else {
+                format!("{low} to {high}")
+            }
         };
         let points = self.sweep.points();
         let ranks = [points.first(), points.last()];

@@ -347,9 +347,10 @@ impl SynthesizeArgs {
         };
         let collective = match kind.with_root(self.root) {
             Collective::Multicast { root, .. } => {
-                let targets = match self.targets.is_empty() {
-                    true => (0..ranks).filter(|&rank| rank != root).collect(),
-                    false => self.targets.clone(),
+                let targets = if self.targets.is_empty() {
+                    (0..ranks).filter(|&rank| rank != root).collect()
+                } else {
+                    self.targets.clone()
                 };
                 Collective::Multicast { root, targets }
             }

@@ -286,9 +286,10 @@ fn ranks(args: &Common, cost: &CostModel, kind: Kind, sizes: Option<&Listed>) ->
 
 /// Returns the size that is segmented: the largest block, or the vector of a reduce_scatter.
 fn largest(kind: Kind, blocks: &[usize]) -> usize {
-    match kind.is_sized_by_block() {
-        true => blocks.iter().copied().max().unwrap_or(0),
-        false => blocks.iter().fold(0, |sum, &b| sum.saturating_add(b)),
+    if kind.is_sized_by_block() {
+        blocks.iter().copied().max().unwrap_or(0)
+    } else {
+        blocks.iter().fold(0, |sum, &b| sum.saturating_add(b))
     }
 }
 

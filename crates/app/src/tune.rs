@@ -197,9 +197,10 @@ impl<'a> PreparedSweep<'a> {
             None => site.caller.stop()?,
             Some(_) => Arc::default(),
         };
-        let (tuning, saved) = match job.place.is_elsewhere {
-            true => measure(job, &self.files, &mut FromFile, &stop)?,
-            false => measure(job, &self.files, &mut job.live::<T>(site)?, &stop)?,
+        let (tuning, saved) = if job.place.is_elsewhere {
+            measure(job, &self.files, &mut FromFile, &stop)?
+        } else {
+            measure(job, &self.files, &mut job.live::<T>(site)?, &stop)?
         };
         let mut tuning = tuning;
         let sums = job.sweep.request.get_same_bits();

@@ -123,12 +123,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 ///
 /// A closed pipe (`| head`) is not an error: its reader has read what it needed.
 fn print(answer: &Answer, caller: &Caller) -> ExitCode {
-    let written = match caller.is_silent() {
-        true => Ok(()),
-        false => io::stdout()
+    let written = if caller.is_silent() {
+        Ok(())
+    } else {
+        io::stdout()
             .lock()
             .write_all(answer.output.as_bytes())
-            .and_then(|()| io::stdout().flush()),
+            .and_then(|()| io::stdout().flush())
     };
     if let Err(error) = &written
         && error.kind() == IoError::BrokenPipe

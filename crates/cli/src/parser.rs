@@ -229,9 +229,12 @@ pub(crate) fn parser() -> Command {
             arg.get_help_heading()
                 .is_some_and(|h| LONG_HELP.contains(&h))
         };
-        let mut command = command.mut_args(|arg| match is_long(&arg) {
-            true => arg.hide_short_help(true),
-            false => brief(arg),
+        let mut command = command.mut_args(|arg| {
+            if is_long(&arg) {
+                arg.hide_short_help(true)
+            } else {
+                brief(arg)
+            }
         });
         let after = command.get_after_help().map(ToString::to_string);
         let after = after.unwrap_or_default();

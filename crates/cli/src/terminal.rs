@@ -139,9 +139,10 @@ fn printable(text: &str, max_word: usize) -> String {
             }
             continue;
         }
-        match c.is_control() && c != '\n' {
-            true => shown.extend(c.escape_debug()),
-            false => shown.push(c),
+        if c.is_control() && c != '\n' {
+            shown.extend(c.escape_debug())
+        } else {
+            shown.push(c)
         }
         length += 1;
         if length == MAX_MESSAGE {

@@ -190,9 +190,12 @@ impl SimgridTrace<'_> {
             let node = simulation.prepared().node(self.rank, event);
             node.map_or(0.0, |node| simulation.start_at(node, end))
         };
-        let start = |event: Event| match self.program[event.step()].is_send() {
-            true => at(event, End::Sender),
-            false => at(event, End::Receiver),
+        let start = |event: Event| {
+            if self.program[event.step()].is_send() {
+                at(event, End::Sender)
+            } else {
+                at(event, End::Receiver)
+            }
         };
         // Beginnings of transfers and computations, in the order of model time.
         let mut events: Vec<(f64, Event)> = Vec::new();

@@ -243,10 +243,12 @@ pub(super) fn measure(
     keep_inputs: bool,
     progress: impl FnMut(usize, usize),
 ) -> Result<()> {
-    let batches = |probe: &Probe| match probe.bytes <= MAX_SHORT_BYTES {
-        true => Batches::Fitting(effort.batches, effort.batch),
-        // Long messages vary least, so they need fewer batches.
-        false => Batches::Fitting(effort.batches.div_ceil(3), effort.batch),
+    let batches = |probe: &Probe| {
+        if probe.bytes <= MAX_SHORT_BYTES {
+            Batches::Fitting(effort.batches, effort.batch)
+        } else {
+            Batches::Fitting(effort.batches.div_ceil(3), effort.batch)
+        }
     };
     let one_batch = |i: usize, repetitions: usize| {
         let schedule: &Schedule = &probes[i].schedule;

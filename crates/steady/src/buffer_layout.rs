@@ -173,9 +173,12 @@ impl<'a> BufferLayout<'a> {
             Alltoall => {
                 let (p, peers) = (self.ranks, 0..self.ranks);
                 // Others have empty blocks for all ranks.
-                let block = |from: usize, to: usize| match self.sources.contains(&from) {
-                    true => self.span(from * p + to),
-                    false => Span::new(self.offset(from * p + to), 0),
+                let block = |from: usize, to: usize| {
+                    if self.sources.contains(&from) {
+                        self.span(from * p + to)
+                    } else {
+                        Span::new(self.offset(from * p + to), 0)
+                    }
                 };
                 let input = peers.clone().map(|t| block(rank, t));
                 (input.collect(), peers.map(|s| block(s, rank)).collect())

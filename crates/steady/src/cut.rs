@@ -21,9 +21,12 @@ pub(super) fn minimum_cut<W: Weight>(
         around[b].push((i, false));
     }
     let end = |(i, forward): (usize, bool)| if forward { arcs[i].1 } else { arcs[i].0 };
-    let free = |flow: &[W], (i, forward): (usize, bool)| match forward {
-        true => capacity[i].clone() - flow[i].clone(),
-        false => flow[i].clone(),
+    let free = |flow: &[W], (i, forward): (usize, bool)| {
+        if forward {
+            capacity[i].clone() - flow[i].clone()
+        } else {
+            flow[i].clone()
+        }
     };
     // More paths are never needed. The limit ends floating-point flows that grow by ever smaller
     // amounts.

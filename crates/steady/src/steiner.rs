@@ -64,9 +64,12 @@ pub(super) fn nearest_first<W: Weight>(
         let start = reached.iter().map(|&r| r.then(W::default)).collect();
         let (into, distance) = paths_from(platform, weights, start);
         let reachable = (0..remaining.len()).filter(|&i| distance[remaining[i]].is_some());
-        let nearer = |a: usize, b| match distance[remaining[b]] < distance[remaining[a]] {
-            true => b,
-            false => a,
+        let nearer = |a: usize, b| {
+            if distance[remaining[b]] < distance[remaining[a]] {
+                b
+            } else {
+                a
+            }
         };
         let nearest = reachable.reduce(nearer)?;
         let mut v = remaining.swap_remove(nearest);

@@ -78,9 +78,12 @@ pub(crate) fn lower(problem: &Problem, facts: &Facts, row: Option<&Schedule>) ->
 fn by_counting(problem: &Problem, facts: &Facts, steps: usize) -> usize {
     let (p, k) = (problem.ranks, problem.ports.k());
     let capacity = |rank: usize, out: bool| {
-        let link = |other| match out {
-            true => problem.link(rank, other),
-            false => problem.link(other, rank),
+        let link = |other| {
+            if out {
+                problem.link(rank, other)
+            } else {
+                problem.link(other, rank)
+            }
         };
         let links: usize = (0..p).map(link).sum();
         k.min(links).max(1)

@@ -137,9 +137,12 @@ struct Programs<'a> {
 impl<'a> Programs<'a> {
     fn new(problem: &'a Problem, facts: &'a Facts, origins: Vec<Vec<Option<Origin>>>) -> Self {
         let p = problem.ranks;
-        let place = |rank: usize, fact: usize| match facts.merges.is_empty() {
-            true => Some(fact * facts.unit),
-            false => facts.start[rank][fact].then_some(0),
+        let place = |rank: usize, fact: usize| {
+            if facts.merges.is_empty() {
+                Some(fact * facts.unit)
+            } else {
+                facts.start[rank][fact].then_some(0)
+            }
         };
         let row = |rank| (0..facts.count).map(|fact| place(rank, fact)).collect();
         Programs {

@@ -314,10 +314,10 @@ fn buffer(collective: &Collective, layout: &Layout) -> Layout {
     };
     Layout {
         len: input.max(from + output),
-        input: match collective.kind().has_block_pairs() {
-            // One span for each block tells their sizes.
-            true => consecutive(layout.input.iter().map(|block| block.len)),
-            false => span(0, input),
+        input: if collective.kind().has_block_pairs() {
+            consecutive(layout.input.iter().map(|block| block.len))
+        } else {
+            span(0, input)
         },
         output: span(from, output),
     }

@@ -199,13 +199,19 @@ impl<R: Rounds> Exchange<R> {
         } else {
             k
         };
-        let sent = || match self.backwards {
-            false => self.rounds.sent(k, rank),
-            true => self.rounds.received(k, rank),
+        let sent = || {
+            if self.backwards {
+                self.rounds.received(k, rank)
+            } else {
+                self.rounds.sent(k, rank)
+            }
         };
-        let received = || match self.backwards {
-            false => self.rounds.received(k, rank),
-            true => self.rounds.sent(k, rank),
+        let received = || {
+            if self.backwards {
+                self.rounds.sent(k, rank)
+            } else {
+                self.rounds.received(k, rank)
+            }
         };
         // A rank that receives nothing may send at either of the two slots.
         let first = || !bidirectional && self.rounds.receives_first(k, rank, self.backwards);

@@ -60,12 +60,13 @@ const PRIORITIES: [Priority; 3] = [|_, [a, b]| a + b, |_, [a, b]| a.max(b), |tim
 fn best(request: &Request, blocks: &BlockPairs) -> List {
     let pairs = blocks.pairs();
     let [first, others @ ..] = PRIORITIES.map(|priority| list(request, blocks, &pairs, priority));
-    others
-        .into_iter()
-        .fold(first, |best, list| match list.finish < best.finish {
-            true => list,
-            false => best,
-        })
+    others.into_iter().fold(first, |best, list| {
+        if list.finish < best.finish {
+            list
+        } else {
+            best
+        }
+    })
 }
 
 /// Starts messages as ports become free.

@@ -186,9 +186,12 @@ pub(super) fn join_subcubes(
     while cubes.len() > 1 {
         let joined = cubes.chunks(radix).map(|group| {
             let given = group.iter().position(|c| Some(c.root) == root);
-            let best = |best, i| match low_receives(group[best], group[i]) {
-                true => best,
-                false => i,
+            let best = |best, i| {
+                if low_receives(group[best], group[i]) {
+                    best
+                } else {
+                    i
+                }
             };
             let to = given.unwrap_or_else(|| (1..group.len()).fold(0, best));
             let senders = group.iter().enumerate().filter(|&(i, _)| i != to);

@@ -179,13 +179,14 @@ impl Algorithm {
             Reason::Bits => a.gives_same_bits(request),
             _ => true,
         };
-        let alternatives = match reason.is_restriction() {
-            true => of(self.collective)
+        let alternatives = if reason.is_restriction() {
+            of(self.collective)
                 .filter(|a| lacks_restriction(a) && a.ports.allow(request.ports))
                 .filter(|a| a.is_made_for(&request.cost))
                 .map(|a| a.row.name)
-                .collect(),
-            false => Vec::new(),
+                .collect()
+        } else {
+            Vec::new()
         };
         Refusal {
             algorithm: self.name(),

@@ -88,12 +88,11 @@ impl fmt::Display for Algorithm {
                 Some(part) => part.name() == one,
                 None => one == CHOSEN || find(*kind, &one).is_err(),
             };
-            match parts.iter().all(alike) {
-                true => one.into_owned(),
-                false => {
-                    let names: Vec<_> = parts.iter().map(|(_, part)| name(part)).collect();
-                    names.join("+")
-                }
+            if parts.iter().all(alike) {
+                one.into_owned()
+            } else {
+                let names: Vec<_> = parts.iter().map(|(_, part)| name(part)).collect();
+                names.join("+")
             }
         };
         let (between, within) = (of(Scope::Between), of(Scope::Within));
@@ -158,9 +157,10 @@ fn parts(base: &Algorithm, kinds: Vec<Kind>, list: &str) -> Result<Vec<Option<Al
     match split_outside(list, '+')[..] {
         [one] => {
             let found: Vec<_> = kinds.into_iter().map(|kind| named(kind, one)).collect();
-            match found.iter().any(Result::is_ok) {
-                true => Ok(found.into_iter().map(|part| part.ok().flatten()).collect()),
-                false => found.into_iter().collect(),
+            if found.iter().any(Result::is_ok) {
+                Ok(found.into_iter().map(|part| part.ok().flatten()).collect())
+            } else {
+                found.into_iter().collect()
             }
         }
         ref names if names.len() == kinds.len() => {

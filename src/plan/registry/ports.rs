@@ -45,9 +45,10 @@ impl PortModels {
         };
         // An odd port is in no pair.
         let prefers_pairs = self == PortModels::Both && ports.k().is_multiple_of(2);
-        let uses = match prefers_pairs {
-            true => [others, Some(ports)],
-            false => [Some(ports), others],
+        let uses = if prefers_pairs {
+            [others, Some(ports)]
+        } else {
+            [Some(ports), others]
         };
         let uses = uses.into_iter().flatten();
         uses.filter(move |&used| self.has(used))
@@ -124,8 +125,9 @@ fn on_ports(schedule: Schedule, ports: Ports) -> Result<Schedule> {
 
 /// The port among `ports` that takes the place of number `port` of a schedule's `own` ones.
 fn number(ports: Ports, own: Ports, sends: bool, port: usize) -> usize {
-    match own.is_bidirectional() && !ports.is_bidirectional() {
-        true => own.list(sends, port),
-        false => port,
+    if own.is_bidirectional() && !ports.is_bidirectional() {
+        own.list(sends, port)
+    } else {
+        port
     }
 }

@@ -257,9 +257,10 @@ impl Row {
             let differs = |p: &usize| !(self.ranks_agree)(*p, k);
             if let Some(p) = (1..=MANY).find(differs) {
                 let agree = p - 1;
-                all.push(match (self.has_common_order)(p) {
-                    true => "same bits on all ranks if asked for".to_string(),
-                    false => format!("same bits on all ranks to {agree} ranks{on}"),
+                all.push(if (self.has_common_order)(p) {
+                    "same bits on all ranks if asked for".to_string()
+                } else {
+                    format!("same bits on all ranks to {agree} ranks{on}")
                 });
                 break;
             }

@@ -267,9 +267,10 @@ impl TriedSegments {
         for size in [floor, ceil, count, fewer] {
             self.try_size(size)?;
         }
-        match self.is_closed() {
-            true => self.best(Method::ClosedForm).map(Some),
-            false => Ok(None),
+        if self.is_closed() {
+            self.best(Method::ClosedForm).map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -279,9 +280,10 @@ impl TriedSegments {
         let (m, ranks) = (self.variant.request.elements(), self.variant.request.ranks);
         // On average a split has half as many segments as there are elements.
         let work = (self.variant.algorithm.transfers)(ranks, m).saturating_mul(m.div_ceil(2));
-        let mut method = match self.limited && first.method == Method::Search {
-            true => Method::LimitedSearch,
-            false => first.method,
+        let mut method = if self.limited && first.method == Method::Search {
+            Method::LimitedSearch
+        } else {
+            first.method
         };
         let mut splits: Vec<_> = if work <= search::MAX_EXHAUSTIVE {
             method = Method::Exhaustive;

@@ -71,9 +71,10 @@ impl Split {
     }
 
     pub(in crate::plan) fn segments(self, elements: usize) -> Result<Segments> {
-        match self.is_even(elements) {
-            true => Segments::of_count(elements, self.count),
-            false => Segments::of_size(elements, self.size),
+        if self.is_even(elements) {
+            Segments::of_count(elements, self.count)
+        } else {
+            Segments::of_size(elements, self.size)
         }
     }
 }

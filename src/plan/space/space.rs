@@ -166,13 +166,15 @@ impl Algorithm {
 
     /// How many uses are compared: only one where that takes long.
     fn max_uses(&self, request: &Request) -> usize {
-        let (segments, schedules) = match self.segmented {
-            true => (request.segments.count(), search::SCHEDULES),
-            false => (1, 1),
+        let (segments, schedules) = if self.segmented {
+            (request.segments.count(), search::SCHEDULES)
+        } else {
+            (1, 1)
         };
-        let roots = match self.searches_root(request) {
-            true => request.ranks,
-            false => 1,
+        let roots = if self.searches_root(request) {
+            request.ranks
+        } else {
+            1
         };
         let work = self.work(request.ranks, segments, schedules);
         let work = work.saturating_add((self.tables)(request.ranks));
@@ -187,9 +189,10 @@ impl Algorithm {
     fn has_too_many_roots(&self, request: &Request, by_request: bool) -> bool {
         let (ranks, segments) = (request.ranks, request.segments.count());
         let takes_root = self.takes_root(request);
-        let (schedules, segments) = match takes_root && by_request && self.segmented {
-            true if segments == 1 => (search::SCHEDULES, request.elements().min(search::SEGMENTS)),
-            _ => (1, segments),
+        let (schedules, segments) = if takes_root && by_request && self.segmented && segments == 1 {
+            (search::SCHEDULES, request.elements().min(search::SEGMENTS))
+        } else {
+            (1, segments)
         };
         let mut work = self.work(ranks, segments, schedules);
         if takes_root {

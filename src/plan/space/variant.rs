@@ -169,9 +169,10 @@ impl Variant {
 
     /// Number of segments that it splits the vector into.
     fn segments(&self) -> usize {
-        match self.algorithm.segmented {
-            true => self.request.segments.count(),
-            false => 1,
+        if self.algorithm.segmented {
+            self.request.segments.count()
+        } else {
+            1
         }
     }
 

@@ -76,9 +76,12 @@ pub(super) fn broadcast_along(tree: ReductionTree, request: &Request) -> Result<
 /// Bytes of a message, the time that each rank takes to combine it, and the root unless it is free.
 pub(super) fn whole_messages(request: &Request, combines: bool) -> (u64, Vec<f64>, Option<usize>) {
     let size = bytes(request.elements(), request.element_bytes);
-    let combine = |r: usize| match combines {
-        true => request.cost.combine(r, size),
-        false => 0.0,
+    let combine = |r: usize| {
+        if combines {
+            request.cost.combine(r, size)
+        } else {
+            0.0
+        }
     };
     let root = (!request.root_free).then_some(request.root);
     (size, (0..request.ranks).map(combine).collect(), root)

@@ -367,9 +367,10 @@ impl<'r, T: Element> Run<'r, T> {
         let rounds = || self.operator().is_ok_and(|operator| operator.rounds());
         let tests = self.verified && self.inputs.is_none() && self.trees.is_none();
         let by_schedule = self.options.by == RunPerformer::Schedule;
-        match tests && self.shows_order && by_schedule && rounds() {
-            true => self.on_twice(place),
-            false => place.run(self),
+        if tests && self.shows_order && by_schedule && rounds() {
+            self.on_twice(place)
+        } else {
+            place.run(self)
         }
     }
 

@@ -19,9 +19,10 @@ impl Arrivals {
     /// `core_of` gives each rank's core, which it may share.
     pub(super) fn new(core_of: &[usize], oversubscribed: bool) -> Self {
         Arrivals {
-            barrier: match oversubscribed {
-                true => Barrier::new(core_of),
-                false => Barrier::collected(core_of.len()),
+            barrier: if oversubscribed {
+                Barrier::new(core_of)
+            } else {
+                Barrier::collected(core_of.len())
             },
             departed: CachePadded::new(AtomicUsize::new(NO_RANK)),
         }

@@ -118,9 +118,12 @@ impl Needs {
         };
         // With a single target, that one need not send.
         let targets = received.iter().filter(|&&n| n > 0.0).count();
-        let needed = |(r, n)| match targets > usize::from(received[r] > 0.0) {
-            true => n,
-            false => 0.0,
+        let needed = |(r, n)| {
+            if targets > usize::from(received[r] > 0.0) {
+                n
+            } else {
+                0.0
+            }
         };
         Needs {
             sent: sent.into_iter().enumerate().map(needed).collect(),
@@ -140,9 +143,12 @@ impl Needs {
     /// An alltoall, with one span a block, or equal blocks.
     fn of_pairs(layouts: &[Layout]) -> Needs {
         let p = layouts.len();
-        let own = |(r, l): (usize, &Layout)| match l.input.len() == p {
-            true => l.input.get(r).map_or(0, |block| block.len),
-            false => total_len(&l.input) / p,
+        let own = |(r, l): (usize, &Layout)| {
+            if l.input.len() == p {
+                l.input.get(r).map_or(0, |block| block.len)
+            } else {
+                total_len(&l.input) / p
+            }
         };
         let own: Vec<usize> = layouts.iter().enumerate().map(own).collect();
         let others = |of: fn(&Layout) -> usize| {

@@ -72,13 +72,19 @@ fn by_ranges(
 /// The equations of adjacent trees.
 fn adjacent(problem: &GatherProblem, times: &Times, [i, j, r]: [usize; 3], copy: f64) -> f64 {
     let received = |ready, range| received(problem, times, ready, range, r);
-    let after = (r..j).map(|k| match k == i {
-        true => received(copy, [k + 1, j]),
-        false => received(times[i][k][r], [k + 1, j]),
+    let after = (r..j).map(|k| {
+        if k == i {
+            received(copy, [k + 1, j])
+        } else {
+            received(times[i][k][r], [k + 1, j])
+        }
     });
-    let before = (i..r).map(|k| match k + 1 == j {
-        true => received(0.0, [i, k]) + copy,
-        false => received(times[k + 1][j][r], [i, k]),
+    let before = (i..r).map(|k| {
+        if k + 1 == j {
+            received(0.0, [i, k]) + copy
+        } else {
+            received(times[k + 1][j][r], [i, k])
+        }
     });
     after.chain(before).fold(f64::INFINITY, f64::min)
 }

@@ -224,9 +224,12 @@ fn busiest(request: &Request) -> (f64, f64) {
         }
     }
     let both = sent.iter().zip(&received);
-    let busiest = both.map(|(s, r)| match request.get_ports().is_bidirectional() {
-        true => f64::max(*s, *r),
-        false => s + r,
+    let busiest = both.map(|(s, r)| {
+        if request.get_ports().is_bidirectional() {
+            f64::max(*s, *r)
+        } else {
+            s + r
+        }
     });
     (busiest.fold(0.0, f64::max), longest)
 }

@@ -37,9 +37,12 @@ fn the_best_tree_on_a_platform() {
         let entry = |i: usize, j: usize, f: usize| Some(((i * 7 + j * 11 + f * i * j) % 13) as f64);
         // With the links as they are, and in the opposite direction.
         let [cost, turned] = [false, true].map(|turn| {
-            let entry = |i: usize, j: usize, f: usize| match turn {
-                false => entry(i, j, f),
-                true => entry(j, i, f),
+            let entry = |i: usize, j: usize, f: usize| {
+                if !turn {
+                    entry(i, j, f)
+                } else {
+                    entry(j, i, f)
+                }
             };
             let row = |i: usize, f: usize| (0..p).map(|j| entry(i, j, f)).collect();
             let matrix = |f: usize| (0..p).map(|i| row(i, f)).collect();

@@ -33,9 +33,10 @@ fn of(row: &Row) -> Value {
         Takes::Content => json!({"type": ["string", "object"], "format": "path"}),
     };
     let takes_lists = matches!(row.takes, Takes::Wholes | Takes::Numbers);
-    let mut schema = match takes_lists || row.times == Times::AnyNumber {
-        true => json!({"anyOf": [one, {"type": "array", "items": one}]}),
-        false => one,
+    let mut schema = if takes_lists || row.times == Times::AnyNumber {
+        json!({"anyOf": [one, {"type": "array", "items": one}]})
+    } else {
+        one
     };
     schema["description"] = text(row.doc).into();
     if let Some(default) = row.default {

@@ -61,9 +61,10 @@ fn names<'a>(inputs: impl Iterator<Item = (&'a str, &'a ScheduleInfo)> + Clone) 
         None => file.to_string(),
         Some(name) => {
             let others = all.iter().filter(|other| **other == Some(name)).count() > 1;
-            match others || registry::find(info.kind, name).is_ok() {
-                true => format!("{name} ({file})"),
-                false => name.to_string(),
+            if others || registry::find(info.kind, name).is_ok() {
+                format!("{name} ({file})")
+            } else {
+                name.to_string()
             }
         }
     };

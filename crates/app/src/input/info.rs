@@ -210,9 +210,12 @@ impl ScheduleInfo {
             schedule: None,
             segments: made.segments,
             segment: made.segment.map(scaled),
-            segment_choice: made.segments.map(|_| match made.segmented {
-                true => "given",
-                false => "unsegmented",
+            segment_choice: made.segments.map(|_| {
+                if made.segmented {
+                    "given"
+                } else {
+                    "unsegmented"
+                }
             }),
             ..self
         }

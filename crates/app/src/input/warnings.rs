@@ -83,9 +83,10 @@ fn segments_without_effect(args: &Common, kind: Kind, caller: &Caller) {
             .any(|name| registry::find(kind, name).is_ok_and(|a| a.segmented)),
     };
     if !segments {
-        let what = match names_several(name) {
-            true => format!("no algorithm for {} segments", kind.name()),
-            false => format!("{name} {} does not segment", kind.name()),
+        let what = if names_several(name) {
+            format!("no algorithm for {} segments", kind.name())
+        } else {
+            format!("{name} {} does not segment", kind.name())
         };
         caller.note(format!("{what}: options of segments have no effect"));
     } else if let (Some(SegmentCount::Count(count)), Ok(Some(elements))) =

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 /// The text in one line, with escapes in place of control characters, which a terminal or another
 /// format would obey.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    match is_visible(text) {
-        true => Cow::Borrowed(text),
-        false => text.chars().flat_map(escaped_control).collect(),
+    if is_visible(text) {
+        Cow::Borrowed(text)
+    } else {
+        text.chars().flat_map(escaped_control).collect()
     }
 }
 

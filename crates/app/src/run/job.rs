@@ -93,9 +93,10 @@ impl<'a> RunJob<'a> {
             #[serde(flatten)]
             info: &self.input.info,
         };
-        let answer = match self.args.common.json {
-            true => serde_json::to_string_pretty(&refused)? + "\n",
-            false => String::new(),
+        let answer = if self.args.common.json {
+            serde_json::to_string_pretty(&refused)? + "\n"
+        } else {
+            String::new()
         };
         let message = format!("wrong schedule: {error}");
         Err(FoundWrong { message, answer }.into())
@@ -114,9 +115,10 @@ impl<'a> RunJob<'a> {
         let waits = |kind| matches!(kind, FindingKind::Deadlock | FindingKind::TwoPorts);
         let counts = |finding: &&Finding| !args.no_verify || waits(finding.kind);
         let wrong = first_of(report.errors.iter().filter(counts), report.more)?;
-        let instead = match args.no_verify {
-            true => "",
-            false => " (not run: --no-verify runs it all the same)",
+        let instead = if args.no_verify {
+            ""
+        } else {
+            " (not run: --no-verify runs it all the same)"
         };
         Some(wrong + instead)
     }

@@ -388,12 +388,13 @@ fn print(out: &mut Lines, first: &RunRow, rows: &[RunRow], assumed: Option<&str>
         first.repetitions,
         or_dash(first.warmup),
         first.inputs,
-        match first.last_arrival_ns > 0.0 {
-            true => format!(
+        if first.last_arrival_ns > 0.0 {
+            format!(
                 ", times from the last arrival on, at {}",
                 show_ns(first.last_arrival_ns)
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         }
     )?;
     if let Some(costs) = assumed {

@@ -115,9 +115,10 @@ impl Explained {
             });
             let is_later = link.start > link.ready;
             let later = unit.show(link.start - link.ready);
-            let ready = match is_later {
-                true => unit.show(link.ready),
-                false => "then".to_string(),
+            let ready = if is_later {
+                unit.show(link.ready)
+            } else {
+                "then".to_string()
             };
             let mut because = match link.reason {
                 WaitReason::Arrival if cost.arrival(rank) > 0.0 => {

@@ -267,9 +267,10 @@ fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Resu
 
 impl SteadyArgs {
     fn find(&self, platform: &Platform, caller: &Caller) -> Result<Found> {
-        let operation = self.collective.unwrap_or(match platform.targets_all() {
-            true => Operation::Broadcast,
-            false => Operation::Multicast,
+        let operation = self.collective.unwrap_or(if platform.targets_all() {
+            Operation::Broadcast
+        } else {
+            Operation::Multicast
         });
         let solution = solve(platform, operation, self.ports, SolveMethod::default())?;
         let drift = self.drift.as_ref().map(|d| solution.robustness(d));

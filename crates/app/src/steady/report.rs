@@ -297,12 +297,13 @@ fn optional_lines(found: &Found) -> Vec<SummaryLine> {
     });
     let long_message = found.packets.as_ref().map(|packets| {
         let (cut, time) = (counted(packets.count, "packet"), packets.time);
-        let text = match packets.is_best {
-            true => format!("best in {cut}: time {time}"),
-            false => format!(
+        let text = if packets.is_best {
+            format!("best in {cut}: time {time}")
+        } else {
+            format!(
                 "{cut}, the best of {} numbers tried: time {time}",
                 packets.tried
-            ),
+            )
         };
         ("long message", text)
     });
@@ -338,9 +339,10 @@ fn weighted<'a>(
 
 /// Formats a link as `0->1`, and the combining of a node as `1+`.
 fn link((from, to): (usize, usize)) -> String {
-    match from == to {
-        true => format!("{from}+"),
-        false => format!("{from}->{to}"),
+    if from == to {
+        format!("{from}+")
+    } else {
+        format!("{from}->{to}")
     }
 }
 

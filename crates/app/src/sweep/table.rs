@@ -113,9 +113,10 @@ impl Table<'_> {
         }
         let rows = self.sweep.leaders().into_iter().flat_map(|leader| {
             let at = Rc::new(self.sweep.at(leader.row.place()));
-            let shown = match by_point {
-                true => vec![(leader.row, leader.equals)],
-                false => at.iter().map(|&row| (row, 0)).collect(),
+            let shown = if by_point {
+                vec![(leader.row, leader.equals)]
+            } else {
+                at.iter().map(|&row| (row, 0)).collect()
             };
             let rows = shown.into_iter();
             rows.map(move |(row, equals)| (Rc::clone(&at), row, equals))
@@ -141,9 +142,10 @@ impl Table<'_> {
         {
             let mut before = String::new();
             for row in &mut cells {
-                match row[0] == before {
-                    true => row[0].clear(),
-                    false => before.clone_from(&row[0]),
+                if row[0] == before {
+                    row[0].clear()
+                } else {
+                    before.clone_from(&row[0])
                 }
             }
         }
@@ -195,9 +197,10 @@ impl Table<'_> {
                     .map(show),
             )
         };
-        let subjects = match names.is_empty() {
-            true => vec![None],
-            false => names.into_iter().map(Some).collect(),
+        let subjects = if names.is_empty() {
+            vec![None]
+        } else {
+            names.into_iter().map(Some).collect()
         };
         let several = subjects.len() > 1;
         let titles = several.then(|| "algorithm".to_string()).into_iter();

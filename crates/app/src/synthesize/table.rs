@@ -63,9 +63,10 @@ pub(super) fn run(
         }
     }
     bar.finish();
-    let text = match to_file.is_some_and(|file| FileKind::of(file) == Some(FileKind::Html)) {
-        true => page(&ranks, &lines),
-        false => markdown(&ranks, &lines),
+    let text = if to_file.is_some_and(|file| FileKind::of(file) == Some(FileKind::Html)) {
+        page(&ranks, &lines)
+    } else {
+        markdown(&ranks, &lines)
     };
     Ok(answer::Answer {
         exit_code: super::exit_code(stopped),

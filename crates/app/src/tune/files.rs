@@ -69,9 +69,10 @@ impl Files<'_> {
             saved = Some(content);
         }
         if !known.is_empty() {
-            let nothing = match job.place.is_elsewhere {
-                true => ", all that are needed: nothing is measured",
-                false => "",
+            let nothing = if job.place.is_elsewhere {
+                ", all that are needed: nothing is measured"
+            } else {
+                ""
             };
             caller.note(format!(
                 "{} rows are known from the CSV file{nothing}",
@@ -123,9 +124,10 @@ impl Files<'_> {
         warnings: &[String],
     ) -> Result<()> {
         let (caller, all) = (&job.caller, tuning.with_library());
-        let rows = match job.place.is_elsewhere {
-            true => Ok(()),
-            false => self.save(caller, &all),
+        let rows = if job.place.is_elsewhere {
+            Ok(())
+        } else {
+            self.save(caller, &all)
         };
         let page = match &self.args.html {
             Some(path) => {
@@ -139,9 +141,10 @@ impl Files<'_> {
             Some(path) if !tuning.interrupted => add_rule(caller, path, job.rule(tuning)),
             _ => Ok(()),
         };
-        let exports = match tuning.interrupted {
-            true => Ok(()),
-            false => job.export(tuning, |_| true),
+        let exports = if tuning.interrupted {
+            Ok(())
+        } else {
+            job.export(tuning, |_| true)
         };
         rows.and(page).and(rules).and(exports)
     }
@@ -336,9 +339,10 @@ impl TuneJob<'_> {
             bytes: row.bytes,
             algorithm: row.algorithm.clone(),
             segment: (row.segments > 1).then_some(row.segment),
-            time: match is_measured {
-                true => row.wall.median as f64,
-                false => row.model_time,
+            time: if is_measured {
+                row.wall.median as f64
+            } else {
+                row.model_time
             },
             beats_library: helps(row.bytes) && beats(row),
         };

@@ -208,9 +208,10 @@ impl<'a> TuneJob<'a> {
         }
         let open = tuning.winners().filter(|row| !row.settled);
         if let Some(sizes) = sizes_of(open) {
-            let more = match tuning.budget_spent && !self.place.is_elsewhere {
-                true => ": the budget was spent, a larger --budget goes on",
-                false => "",
+            let more = if tuning.budget_spent && !self.place.is_elsewhere {
+                ": the budget was spent, a larger --budget goes on"
+            } else {
+                ""
             };
             warnings.push(format!("the winner is not settled at {sizes}{more}"));
         }

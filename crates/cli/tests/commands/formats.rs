@@ -58,9 +58,10 @@ fn plans(p: usize) -> impl Iterator<Item = String> {
         .filter(|a| a.ports.allow(oneport::Ports::BI));
     bidirectional.map(move |a| {
         let kind = a.collective.name();
-        let vector = match a.collective.has_data() {
-            true => format!("--bytes {} --segments 2", 8 * p),
-            false => String::new(),
+        let vector = if a.collective.has_data() {
+            format!("--bytes {} --segments 2", 8 * p)
+        } else {
+            String::new()
         };
         format!(
             "{kind} -p {p} -a {} {vector} --alpha 1000 --beta 2",

@@ -132,9 +132,10 @@ fn printed(block: &str, folder: &Path, varies: bool) -> String {
             .find_map(|prefix| command.strip_prefix(prefix));
         let (code, printed) = args.map_or((0, shown.clone()), |args| output(args, folder));
         assert!(!varies || code != 2, "{command}: {printed}");
-        let same = match varies {
-            true => !shown.is_empty(),
-            false => stable(&shown).eq(stable(&printed)),
+        let same = if varies {
+            !shown.is_empty()
+        } else {
+            stable(&shown).eq(stable(&printed))
         };
         let text = if same { shown } else { printed };
         write!(result, "$ {command}\n{text}").unwrap();

@@ -43,9 +43,10 @@ impl Step {
     /// What it stores another value in.
     fn writes(&self) -> BTreeSet<Cell> {
         let stays = self.kind == "cpy" && self.src == self.dst;
-        match !stays && ["r", "rcs", "rrc", "rrcs", "cpy", "re"].contains(&&*self.kind) {
-            true => Step::cells(self.dst, self.count),
-            false => BTreeSet::new(),
+        if !stays && ["r", "rcs", "rrc", "rrcs", "cpy", "re"].contains(&&*self.kind) {
+            Step::cells(self.dst, self.count)
+        } else {
+            BTreeSet::new()
         }
     }
 

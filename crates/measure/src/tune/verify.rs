@@ -101,9 +101,12 @@ pub fn verify(
     let kind = (sweep.algorithms.first()).map(|algorithm| algorithm.collective);
     let kind = kind.ok_or_else(|| Error::usage("nothing to verify: there is no algorithm"))?;
     let of = |bytes, library: bool| {
-        let wanted = move |row: &&Trial| match library {
-            true => row.is_of_library(),
-            false => row.best,
+        let wanted = move |row: &&Trial| {
+            if library {
+                row.is_of_library()
+            } else {
+                row.best
+            }
         };
         rows.iter().find(|row| row.bytes == bytes && wanted(row))
     };

@@ -220,14 +220,16 @@ impl sealed::Place for Disturbed {}
 impl Place for Disturbed {
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> oneport::Result<Outcome<T>> {
         let (sizes, call) = (calls_of_look() / 4, self.calls % calls_of_look());
-        let (batch, size) = match call < 2 * sizes {
-            true => (0, call / 2),
-            false => (call / sizes - 1, call % sizes),
+        let (batch, size) = if call < 2 * sizes {
+            (0, call / 2)
+        } else {
+            (call / sizes - 1, call % sizes)
         };
         self.calls += 1;
-        let wall = match (self.is_slow)(batch, size) {
-            true => &self.slow,
-            false => &self.fast,
+        let wall = if (self.is_slow)(batch, size) {
+            &self.slow
+        } else {
+            &self.fast
         };
         let mut outcome = self.team.run(run)?;
         outcome.wall = wall.clone();
@@ -329,9 +331,12 @@ fn hosts(names: &str) -> Vec<String> {
 fn levels_are_the_medians_of_pairs_on_one_host_and_on_two() {
     let of = hosts("b a b a a");
     // Pairs on one host: 0-2, 1-3, 1-4, 3-4.
-    let line = |[i, j]: [usize; 2]| match of[i] == of[j] {
-        true => late((10 * i + j) as f64, 0.25, 7.0),
-        false => late((100 * (i + j)) as f64, (i + j) as f64, 8.0),
+    let line = |[i, j]: [usize; 2]| {
+        if of[i] == of[j] {
+            late((10 * i + j) as f64, 0.25, 7.0)
+        } else {
+            late((100 * (i + j)) as f64, (i + j) as f64, 8.0)
+        }
     };
     let lines: Vec<_> = pairs_of(5).map(|pair| (pair, line(pair))).collect();
     let expected = [

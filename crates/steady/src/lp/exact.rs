@@ -129,9 +129,12 @@ impl Basis {
     fn entries(&self, transposed: bool) -> impl Iterator<Item = (usize, usize, &BasisEntry)> {
         let columns = self.columns.iter().enumerate();
         let entries = columns.flat_map(|(c, column)| column.iter().map(move |(r, e)| (c, *r, e)));
-        entries.map(move |(column, row, entry)| match transposed {
-            true => (row, column, entry),
-            false => (column, row, entry),
+        entries.map(move |(column, row, entry)| {
+            if transposed {
+                (row, column, entry)
+            } else {
+                (column, row, entry)
+            }
         })
     }
 

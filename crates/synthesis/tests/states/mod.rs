@@ -102,9 +102,12 @@ fn round(
     round(before, pair + 1, used, after.clone(), ports, by_items, ends);
     let (from, to) = (pair / p, pair % p);
     let is_bi = ports.is_bidirectional();
-    let is_free = |used: &[usize; 2], direction: usize| match is_bi {
-        true => used[direction] < ports.k(),
-        false => used[0] + used[1] < ports.k(),
+    let is_free = |used: &[usize; 2], direction: usize| {
+        if is_bi {
+            used[direction] < ports.k()
+        } else {
+            used[0] + used[1] < ports.k()
+        }
     };
     let news = before[from] & !after[to];
     if from == to || news == 0 || !is_free(&used[from], 0) || !is_free(&used[to], 1) {

@@ -300,9 +300,10 @@ fn exercise(schedule: &Schedule) {
         assert!(!report.to_string().is_empty());
         let cost = CostModel::new(3.0, 0.25).gamma(0.5).overlap(overlap);
         let streamed = stream(schedule, &cost, 8, |_| ());
-        match overlap {
-            false => consume(schedule, &cost),
-            true => consume(schedule, &CostModel::new(1e100, 1e100).overlap(overlap)),
+        if !overlap {
+            consume(schedule, &cost)
+        } else {
+            consume(schedule, &CostModel::new(1e100, 1e100).overlap(overlap))
         }
         let Ok(simulation) = schedule.simulate(&cost) else {
             assert!(!report.is_correct() && streamed.is_err());

@@ -88,9 +88,12 @@ fn same_sizes(messages: &[MessageSize]) -> Result<()> {
     let uniform = telling.is_some_and(|m| m.1 == 1);
     let first = messages.iter().find(|m| m.0 > 0);
     let size = first.map_or(0, |&(elements, bytes, _)| bytes / elements);
-    let fits = |&&(elements, bytes, _): &&MessageSize| match uniform {
-        true => bytes == 1,
-        false => elements.checked_mul(size) == Some(bytes),
+    let fits = |&&(elements, bytes, _): &&MessageSize| {
+        if uniform {
+            bytes == 1
+        } else {
+            elements.checked_mul(size) == Some(bytes)
+        }
     };
     let wrong = messages.iter().find(|m| !fits(m));
     wrong.map_or(Ok(()), |message| Err(at_line(message.2, DIFFERS)))

@@ -96,9 +96,12 @@ impl<'a> XmlElement<'a, '_> {
 
     fn children(self, name: &'static str) -> impl Iterator<Item = Result<Self>> {
         let elements = self.0.children().filter(|n| n.is_element()).map(XmlElement);
-        elements.map(move |child| match child.0.has_tag_name(name) {
-            true => Ok(child),
-            false => Err(child.error(format!("only {name} elements stand here"))),
+        elements.map(move |child| {
+            if child.0.has_tag_name(name) {
+                Ok(child)
+            } else {
+                Err(child.error(format!("only {name} elements stand here")))
+            }
         })
     }
 }
