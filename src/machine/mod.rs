@@ -60,6 +60,26 @@ enum Costs {
     Links(Arc<LinkPlatform>),
 }
 
+/// What the times of a model follow from.
+#[derive(Debug, Clone, Copy)]
+pub enum CostClass<'a> {
+    /// Four numbers for all ranks and sizes.
+    Linear(Linear),
+    /// Lines for all ranks, by ranges of sizes.
+    Pieces(&'a Pieces),
+    /// Numbers of each pair of ranks.
+    Links(&'a Links),
+}
+
+/// When ranks and messages start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// All ranks are there at time 0, latency is 0 and every transfer is a rendezvous.
+    Ideal,
+    /// Not so.
+    Delayed,
+}
+
 impl Default for CostModel {
     /// Everything is free.
     fn default() -> Self {
@@ -332,6 +352,22 @@ impl CostModel {
         }
     }
 
+    /// Which kind of machine this is, for those who treat kinds differently: a `match` names all of
+    /// them. Whether computation may overlap is asked apart, by [`overlaps`](Self::overlaps).
+    pub fn class(&self) -> (CostClass<'_>, Machine) {
+        let class = match &self.costs {
+            Costs::Linear(linear) => CostClass::Linear(*linear),
+            Costs::Pieces(_, pieces) => CostClass::Pieces(pieces),
+            Costs::Links(platform) => CostClass::Links(&platform.links),
+        };
+        let machine = if self.is_ideal() {
+            Machine::Ideal
+        } else {
+            Machine::Delayed
+        };
+        (class, machine)
+    }
+
     /// The costs, if four numbers describe them: not if ranks arrive late, messages have latency or
     /// are sent eagerly.
     #[inline]
@@ -387,10 +423,13 @@ impl CostModel {
 
     /// Lower bound of the time per byte that rank `rank` takes to copy.
     pub(crate) fn min_copy_rate(&self, rank: usize) -> f64 {
-        match (self.links(), self.size_pieces()) {
-            (Some(links), _) => links.gamma_copy.get(rank).copied().unwrap_or(0.0),
-            (None, Some(pieces)) if !pieces.copy.is_empty() => pieces::min_rate(&pieces.copy),
-            _ => self.rates().gamma_copy,
+        match &self.costs {
+            Costs::Links(platform) => {
+                let rates = &platform.links.gamma_copy;
+                rates.get(rank).copied().unwrap_or(0.0)
+            }
+            Costs::Pieces(_, pieces) if !pieces.copy.is_empty() => pieces::min_rate(&pieces.copy),
+            Costs::Linear(linear) | Costs::Pieces(linear, _) => linear.gamma_copy,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Segments, consecutive, cut_from_the_end, evenly};
 use crate::budget::size::{MAX_ELEMENTS, MAX_TRANSFERS};
 use crate::error::{Error, Result};
-use crate::machine::{CostModel, Ports, bytes};
+use crate::machine::{CostClass, CostModel, Machine, Ports, bytes};
 use crate::rules::max_time;
 use crate::schedule::collective::{Collective, Holders, Kind, Totals};
 use crate::schedule::{Schedule, Span};
@@ -445,7 +445,11 @@ impl Request {
     /// Whether the cost model is one that closed forms are stated for: homogeneous and ideal,
     /// without overlap.
     pub(crate) fn closed_forms_hold(&self) -> bool {
-        self.cost.links().is_none() && !self.cost.overlaps() && self.cost.is_ideal()
+        let holds = match self.cost.class() {
+            (CostClass::Linear(_) | CostClass::Pieces(_), Machine::Ideal) => true,
+            (CostClass::Links(_), _) | (_, Machine::Delayed) => false,
+        };
+        holds && !self.cost.overlaps()
     }
 
     /// Time to combine `elements` elements; on a heterogeneous platform, at the slowest rank.

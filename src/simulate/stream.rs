@@ -39,7 +39,7 @@ use self::slots::{DONE, EMPTY, PortSlots};
 use self::window::{Act, INITIAL_WINDOW, Pending, StepState, StreamRank};
 use self::worklist::Worklist;
 use crate::error::{Error, ErrorKind, Result};
-use crate::machine::{CostModel, Ports};
+use crate::machine::{CostClass, CostModel, Machine, Ports};
 use crate::rules::matching::rank_u32;
 use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
 use crate::rules::shared::SharedGrants;
@@ -117,7 +117,10 @@ pub(crate) fn stream_within(
         let timed = schedule.timed_by_graph(cost, &mut watch)?;
         return Ok((timed.time <= limit).then_some(timed));
     }
-    let alike = programs.is_uniform() && cost.links().is_none() && cost.is_ideal();
+    let alike = match cost.class() {
+        (CostClass::Linear(_) | CostClass::Pieces(_), Machine::Ideal) => programs.is_uniform(),
+        (CostClass::Links(_), _) | (_, Machine::Delayed) => false,
+    };
     if ranks > 2 && alike && !cost.overlaps() {
         let two = uniform::Two(programs);
         let mut of_all = |transfers| watch(transfers * ranks as u64 / 2);

@@ -1,6 +1,7 @@
 //! `oneport guidelines`: checks performance guidelines between collectives.
 
 use oneport::Distribution;
+use oneport::machine::CostClass;
 use oneport_measure::Calibration;
 use oneport_measure::guidelines::{
     self, BlockSizes, By, Comparison, Effort, Evaluation, Guideline, Performer, Setting,
@@ -539,15 +540,19 @@ fn not_settled(row: &Comparison) -> &'static str {
 /// What is wrong if a guideline is violated in the model: the fastest of all registered algorithms
 /// is slower than what could stand in for it.
 fn at_fault(setting: &Setting) -> &'static str {
-    let cost = &setting.cost;
-    if setting.arrivals.is_some() {
-        "the planners are at fault: no registered algorithm of the left side suits these arrivals as well as the right side does"
-    } else if cost.links().is_some() {
-        "the costs of pairs differ: other ranks may have faster links, or no registered algorithm of the left side suits these links"
-    } else if cost.size_pieces().is_some() {
-        "the model is at fault rather than an algorithm: costs that are pieces by size need not grow with the size as guidelines take for granted; with --alpha and --beta, which are one line, a violation is a planner's"
-    } else {
-        "the planners are at fault: with costs of one line, no registered algorithm of the left side does what the right side does"
+    match setting.cost.class().0 {
+        _ if setting.arrivals.is_some() => {
+            "the planners are at fault: no registered algorithm of the left side suits these arrivals as well as the right side does"
+        }
+        CostClass::Links(_) => {
+            "the costs of pairs differ: other ranks may have faster links, or no registered algorithm of the left side suits these links"
+        }
+        CostClass::Pieces(_) => {
+            "the model is at fault rather than an algorithm: costs that are pieces by size need not grow with the size as guidelines take for granted; with --alpha and --beta, which are one line, a violation is a planner's"
+        }
+        CostClass::Linear(_) => {
+            "the planners are at fault: with costs of one line, no registered algorithm of the left side does what the right side does"
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use anyhow::{Context, Result, bail, ensure};
 use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
-use oneport::machine::Eager;
+use oneport::machine::{CostClass, Eager, Pieces};
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::space::Variant;
 use oneport::{CostModel, Error, Request, Schedule, Step};
@@ -284,9 +284,11 @@ pub(crate) fn show_cost(cost: &CostModel, unit: Unit) -> String {
         ""
     };
     let late = show_delays(cost, unit);
-    if cost.links().is_some() {
-        return format!("per pair of ranks{overlap}{late}");
-    }
+    let pieces = match cost.class().0 {
+        CostClass::Links(_) => return format!("per pair of ranks{overlap}{late}"),
+        CostClass::Linear(_) => String::new(),
+        CostClass::Pieces(pieces) => show_pieces(pieces),
+    };
     let rate = |name: &str, value: f64| {
         if value == 0.0 {
             format!("{name} 0")
@@ -303,20 +305,21 @@ pub(crate) fn show_cost(cost: &CostModel, unit: Unit) -> String {
     if linear.gamma_copy > 0.0 {
         parts.push(rate("gamma_copy", linear.gamma_copy));
     }
-    let pieces = cost.size_pieces().map_or_else(String::new, |pieces| {
-        let lists = [
-            ("messages", &pieces.transfer),
-            ("combining", &pieces.combine),
-            ("combining own", &pieces.combine_local),
-            ("copies", &pieces.copy),
-        ];
-        let several = lists.iter().filter(|(_, list)| !list.is_empty());
-        let several: Vec<_> = several
-            .map(|(name, list)| format!("{name} {}", list.len()))
-            .collect();
-        format!(" on the whole; pieces by size: {}", several.join(", "))
-    });
     parts.join(", ") + &pieces + overlap + &late
+}
+
+fn show_pieces(pieces: &Pieces) -> String {
+    let lists = [
+        ("messages", &pieces.transfer),
+        ("combining", &pieces.combine),
+        ("combining own", &pieces.combine_local),
+        ("copies", &pieces.copy),
+    ];
+    let several = lists.iter().filter(|(_, list)| !list.is_empty());
+    let several: Vec<_> = several
+        .map(|(name, list)| format!("{name} {}", list.len()))
+        .collect();
+    format!(" on the whole; pieces by size: {}", several.join(", "))
 }
 
 /// Formats latency, eager sends and late ranks, each after a comma; nothing of an ideal machine.

@@ -29,7 +29,7 @@ use std::fmt::Write as _;
 use super::{computation, ensure_own_ports, tags};
 use oneport::error::{Error, Result};
 use oneport::internal::bytes;
-use oneport::machine::CostModel;
+use oneport::machine::{CostClass, CostModel};
 use oneport::rules::{End, Event, LocalOrder, OrderScratch};
 use oneport::schedule::{Schedule, Step};
 use oneport::simulate::Simulation;
@@ -93,16 +93,18 @@ pub fn write(
     let refuse = |why: &str| Err(Error::usage(format!("SimGrid: {why}")));
     let crossbar = options.network == Network::Crossbar;
     let empty = |s: &Step| s.peer().is_some() && s.is_empty();
-    let why = if schedule.programs().iter().flatten().any(empty) {
-        "an empty message takes a latency there, and no time in the model (choose sizes that leave none empty)"
-    } else if cost.size_pieces().is_some() {
-        "a link has one latency and one bandwidth, these costs have several (give alpha and beta)"
-    } else if !crossbar && cost.links().is_some() {
-        "costs of each pair of ranks are for the crossbar"
-    } else if cost.overlaps() {
-        "a process computes or communicates, here computation overlaps communication"
-    } else {
-        ""
+    let why = match cost.class().0 {
+        _ if schedule.programs().iter().flatten().any(empty) => {
+            "an empty message takes a latency there, and no time in the model (choose sizes that leave none empty)"
+        }
+        CostClass::Pieces(_) => {
+            "a link has one latency and one bandwidth, these costs have several (give alpha and beta)"
+        }
+        CostClass::Links(_) if !crossbar => "costs of each pair of ranks are for the crossbar",
+        CostClass::Linear(_) | CostClass::Links(_) if cost.overlaps() => {
+            "a process computes or communicates, here computation overlaps communication"
+        }
+        CostClass::Linear(_) | CostClass::Links(_) => "",
     };
     if !why.is_empty() {
         return refuse(why);
