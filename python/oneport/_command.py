@@ -150,11 +150,14 @@ class _Call:
         arrivals: Any = None,
         dtype: Any = None,
         p: Any = None,
+        ranks: Any = None,
         progress: Progress = False,
         **options: Any,
     ) -> "_Call":
         """Adds options, and what Python has another form for."""
         self.progress = progress
+        if p is not None and ranks is not None:
+            raise UsageError("give p or ranks, not both")
         if dtype is not None:
             dtype = _dtype(dtype)
         if elements is not None:
@@ -168,7 +171,7 @@ class _Call:
             costs = None
         if arrivals is not None and not isinstance(arrivals, (str, os.PathLike, Mapping)):
             arrivals = {"arrivals": [float(time) for time in arrivals]}
-        return self.add(ranks=p, dtype=dtype, costs=costs, arrivals=arrivals, **options)
+        return self.add(ranks=ranks if p is None else p, dtype=dtype, costs=costs, arrivals=arrivals, **options)
 
     def command(self) -> str | None:
         """The command line that pages and pictures name, if it is not the one that does the same."""

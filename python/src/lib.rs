@@ -14,7 +14,7 @@ use std::time::Duration;
 use oneport::internal::system;
 use oneport::run::{Element, ElementType, Op, Operator, Run, Team};
 use oneport::schedule::Builder;
-use oneport::{Collective, CostModel, Kind, with_element_type};
+use oneport::{CostModel, Kind, with_element_type};
 use oneport_app::ask::{Value, Values};
 use oneport_app::{Ask, Caller, Progress, StoredSchedule, quoted};
 use oneport_pictures::{Trace, Unit};
@@ -219,10 +219,8 @@ fn laid_out(
     let build = || {
         let what = format!("a builder of {ranks} ranks");
         system::ensure_memory(&what, ranks as u128 * BYTES_PER_RANK)?;
-        let collective = match collective.parse::<Kind>()?.with_root(root) {
-            Collective::Multicast { root, .. } => Collective::Multicast { root, targets },
-            collective => collective,
-        };
+        let collective = collective.parse::<Kind>()?.with_root(root);
+        let collective = collective.with_targets(targets);
         Builder::laid_out(ranks, collective, elements).build()
     };
     build()

@@ -91,12 +91,13 @@ impl<'py> View<'py> {
         let Some(buffer) = &self.buffer else {
             return ("B".into(), 1, 0);
         };
-        let format = match buffer.format.is_null() {
-            true => "B".into(),
+        let format = if buffer.format.is_null() {
+            "B".into()
+        } else {
             // SAFETY: a format is a text that lives as long as the buffer is held.
-            false => unsafe { CStr::from_ptr(buffer.format) }
+            unsafe { CStr::from_ptr(buffer.format) }
                 .to_string_lossy()
-                .into_owned(),
+                .into_owned()
         };
         (format, buffer.itemsize.unsigned_abs(), buffer.buf.addr())
     }

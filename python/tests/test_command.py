@@ -86,6 +86,11 @@ def test_other_commands_answer_alike(process):
     pairs = [
         (oneport.command("list"), "list"),
         (oneport.command("list", "reduce"), "list reduce"),
+        (oneport.command("simulate", "scan", ranks=9), "simulate scan -p 9"),
+        (
+            oneport.command("plan", "broadcast", p=10**9, algorithm="circulant", table=True, rank=5),
+            "plan broadcast -p 1000000000 -a circulant --table --rank 5",
+        ),
         (oneport.steady(generate="fig3"), "steady --generate fig3"),
         (oneport.steady(generate="ring:5", ports="uni"), "steady --generate ring:5 --ports uni"),
         (oneport.synthesize("allgather", 5, ports="uni"), "synthesize allgather -p 5 --ports uni"),
@@ -96,6 +101,8 @@ def test_other_commands_answer_alike(process):
         if command:
             assert answer.json == process(*command.split(), "--json")[1]
     assert oneport.algorithms("reduce") == pairs[1][0]
+    schedule_of_one = pairs[3][0]
+    assert schedule_of_one.rank == 5 and len(schedule_of_one.recv) == len(schedule_of_one.send) == 30
     # Elements of a message, not bytes of a vector.
     assert oneport.steady(generate="fig3", elements=8).json == process(
         *"steady --generate fig3 --elements 8 --json".split()

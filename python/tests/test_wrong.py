@@ -38,6 +38,7 @@ WRONG = {
     "negative bytes": lambda: oneport.plan("reduce", 4, bytes=-1),
     "no whole element": lambda: oneport.plan("reduce", 4, bytes=7, dtype="f64"),
     "bytes and elements": lambda: oneport.plan("reduce", 4, bytes=8, elements=8),
+    "ranks twice": lambda: oneport.command("simulate", "reduce", p=4, ranks=4),
     "dtype": lambda: oneport.plan("reduce", 4, elements=8, dtype="f63"),
     "dtype of booleans": lambda: oneport.plan("reduce", 4, elements=8, dtype=bool),
     "dtype of complex numbers": lambda: oneport.plan("reduce", 4, elements=8, dtype="complex64"),

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::finding::{Findings, Waiting};
-use super::{Finding, FindingKind, direction, named};
+use super::{Finding, FindingKind, named};
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::{Event, Graph, LocalOrder, OrderScratch, share_port};
@@ -307,7 +307,7 @@ impl Stuck<'_> {
             expected: Some(format!(
                 "transfers that fit a {}-ported {} rank",
                 self.ports.k(),
-                direction(self.ports)
+                self.ports.adjective()
             )),
             found: Some(format!("steps {earlier} and {step} at once")),
             cycle: self.waiting(links),

@@ -63,7 +63,6 @@ mod waste;
 pub use bits::{Bits, Difference};
 pub use finding::{Finding, FindingKind, Report, Waiting};
 
-use crate::machine::Ports;
 use crate::rules::matching::{Matching, Mismatched};
 use crate::rules::{Graph, Ordered};
 use crate::schedule::{Schedule, Step};
@@ -312,14 +311,5 @@ fn counted(n: usize, what: &str) -> String {
         format!("1 {what}")
     } else {
         format!("{n} {what}s")
-    }
-}
-
-/// `"unidirectional"`, `"bidirectional"` or `"telephone"`.
-fn direction(ports: Ports) -> &'static str {
-    match ports {
-        Ports::Unidirectional { .. } => "unidirectional",
-        Ports::Bidirectional { .. } => "bidirectional",
-        Ports::Telephone { .. } => "telephone",
     }
 }

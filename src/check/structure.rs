@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::finding::Findings;
-use super::{Finding, FindingKind, counted, direction, named};
+use super::{Finding, FindingKind, counted, named};
 use crate::machine::Ports;
 use crate::schedule::collective::Totals;
 use crate::schedule::{Schedule, Span, Step, total_len};
@@ -111,7 +111,7 @@ fn missing_port(
             FindingKind::Port,
             format!(
                 "port {port} does not exist: a {k}-ported {} rank has {}, numbered from 0",
-                direction(ports),
+                ports.adjective(),
                 ports_of(ports)
             ),
         )

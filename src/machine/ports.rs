@@ -35,6 +35,10 @@ impl Ports {
     /// One port for calls.
     pub const TELEPHONE: Ports = Ports::Telephone { k: 1 };
 
+    /// The kinds of ports, one of each.
+    #[doc(hidden)]
+    pub const KINDS: [Ports; 3] = [Ports::UNI, Ports::BI, Ports::TELEPHONE];
+
     /// Maximal number of ports of each kind: far more than any machine has, and few enough to keep
     /// one list per port.
     pub const MAX_K: usize = 1 << 12;
@@ -83,7 +87,7 @@ impl Ports {
     }
 
     /// `"uni"`, `"bi"` or `"telephone"`, as in files and options.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Ports::Unidirectional { .. } => "uni",
             Ports::Bidirectional { .. } => "bi",
@@ -94,8 +98,25 @@ impl Ports {
     /// One port of the kind with this name: see [`Ports::name`].
     #[doc(hidden)]
     pub fn named(name: &str) -> Option<Ports> {
-        let all = [Ports::UNI, Ports::BI, Ports::TELEPHONE];
-        all.into_iter().find(|ports| ports.name() == name)
+        let mut kinds = Ports::KINDS.into_iter();
+        kinds.find(|ports| ports.name() == name)
+    }
+
+    /// `"unidirectional ports"`, `"2 telephone ports each"`.
+    #[doc(hidden)]
+    pub fn in_words(self) -> String {
+        match self.k() {
+            1 => format!("{} ports", self.adjective()),
+            k => format!("{k} {} ports each", self.adjective()),
+        }
+    }
+
+    pub(crate) fn adjective(self) -> &'static str {
+        match self {
+            Ports::Unidirectional { .. } => "unidirectional",
+            Ports::Bidirectional { .. } => "bidirectional",
+            Ports::Telephone { .. } => "telephone",
+        }
     }
 
     /// Number of port lists of a rank. The steps of one list run one after another; different lists
@@ -113,6 +134,26 @@ impl Ports {
         match self {
             Ports::Unidirectional { .. } => port,
             Ports::Bidirectional { .. } | Ports::Telephone { .. } => 2 * port + usize::from(!sends),
+        }
+    }
+
+    /// Whether sends and receives have lists of their own.
+    #[doc(hidden)]
+    pub fn has_sides(self) -> bool {
+        self.lists() > self.k()
+    }
+
+    /// The name of a port list: `port`, `out`, `in`, `port 2`, `out 2`, `in 2`.
+    #[doc(hidden)]
+    pub fn list_name(self, list: usize) -> String {
+        let (name, number) = if self.has_sides() {
+            (["out", "in"][list % 2], list / 2)
+        } else {
+            ("port", list)
+        };
+        match self.k() {
+            1 => name.to_string(),
+            _ => format!("{name} {number}"),
         }
     }
 }

@@ -381,14 +381,12 @@ impl Request {
 
     /// The collective with this root.
     pub(in crate::plan) fn performed(&self, root: usize) -> Collective {
-        let targets = || (0..self.ranks).collect();
-        match self.kind.with_root(root) {
-            Collective::Multicast { root, .. } => Collective::Multicast {
-                root,
-                targets: self.targets.clone().unwrap_or_else(targets),
-            },
-            others => others,
+        let collective = self.kind.with_root(root);
+        if collective.targets().is_none() {
+            return collective;
         }
+        let targets = self.targets.clone();
+        collective.with_targets(targets.unwrap_or_else(|| (0..self.ranks).collect()))
     }
 
     /// Number of elements of each rank's block of a gather, scatter or allgather.

@@ -260,6 +260,12 @@ impl Kind {
         })
     }
 
+    /// Whether one rank has another part than all others: broadcast, multicast, reduce, gather and
+    /// scatter.
+    pub fn has_root(self) -> bool {
+        [self.row().input.0, self.row().output.0].contains(&Root)
+    }
+
     /// Whether each rank has its own block: gather, scatter, allgather, reduce_scatter and
     /// alltoall. Block sizes may differ.
     pub fn has_blocks(self) -> bool {
@@ -353,8 +359,19 @@ impl Collective {
     }
 
     /// The targets, if the collective has any.
-    pub(crate) fn targets(&self) -> Option<&[usize]> {
+    #[doc(hidden)]
+    pub fn targets(&self) -> Option<&[usize]> {
         self.parameters().targets.map(Vec::as_slice)
+    }
+
+    /// The same collective with these targets, if it has any.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_targets(&self, targets: Vec<usize>) -> Collective {
+        self.kind().with(CollectiveParameters {
+            targets: Some(&targets),
+            ..self.parameters()
+        })
     }
 
     /// The same collective with another root, if it has one.

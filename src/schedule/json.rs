@@ -1,20 +1,12 @@
 //! Reading and writing the JSON form of a schedule.
 
-use serde::de::IgnoredAny;
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Layout, Schedule, SharedPort, Step};
 use crate::error::{Error, Result, json_object};
 use crate::machine::Ports;
 use crate::schedule::collective::Collective;
-
-#[derive(Serialize, Deserialize, Clone, Copy)]
-#[serde(rename_all = "snake_case")]
-enum PortDirection {
-    Uni,
-    Bi,
-    Telephone,
-}
 
 #[derive(Deserialize)]
 #[serde(
@@ -25,7 +17,8 @@ struct Input {
     #[serde(default, deserialize_with = "some_text")]
     name: Option<String>,
     ranks: usize,
-    ports: PortDirection,
+    #[serde(deserialize_with = "one_port")]
+    ports: Ports,
     #[serde(default = "one")]
     ported: usize,
     /// Elements that a unit of all offsets and lengths has.
@@ -46,7 +39,7 @@ struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     ranks: usize,
-    ports: PortDirection,
+    ports: &'static str,
     ported: usize,
     collective: &'a Collective,
     layout: &'a [Layout],
@@ -60,6 +53,13 @@ fn some_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error
     String::deserialize(d).map(Some)
 }
 
+/// One port of the kind with this name.
+fn one_port<'de, D: Deserializer<'de>>(d: D) -> Result<Ports, D::Error> {
+    const NAMES: [&str; 3] = [Ports::UNI.name(), Ports::BI.name(), Ports::TELEPHONE.name()];
+    let name = String::deserialize(d)?;
+    Ports::named(&name).ok_or_else(|| D::Error::unknown_variant(&name, &NAMES))
+}
+
 fn one() -> usize {
     1
 }
@@ -69,11 +69,7 @@ impl Serialize for Schedule {
         Output {
             name: self.name(),
             ranks: self.ranks(),
-            ports: match self.ports {
-                Ports::Unidirectional { .. } => PortDirection::Uni,
-                Ports::Bidirectional { .. } => PortDirection::Bi,
-                Ports::Telephone { .. } => PortDirection::Telephone,
-            },
+            ports: self.ports.name(),
             ported: self.ports.k(),
             collective: &self.collective,
             layout: &self.layout,
@@ -106,13 +102,8 @@ impl Schedule {
                 input.programs.len()
             )));
         }
-        let ports = match input.ports {
-            PortDirection::Uni => Ports::UNI,
-            PortDirection::Bi => Ports::BI,
-            PortDirection::Telephone => Ports::TELEPHONE,
-        };
         let schedule = Schedule::new(
-            ports.with_k(input.ported),
+            input.ports.with_k(input.ported),
             input.collective,
             input.layout,
             input.programs,

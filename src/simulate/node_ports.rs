@@ -214,20 +214,16 @@ impl<'a> PortContention<'a> {
     fn shared_ports(self, nodes: &[Vec<usize>]) -> Vec<SharedPort> {
         let mut shared = Vec::new();
         for (node, (ranks, mut lists)) in nodes.iter().zip(self.lists).enumerate() {
-            let directions = match self.ports {
-                Ports::Unidirectional { .. } => &[(Direction::Both, "port")][..],
-                Ports::Bidirectional { .. } | Ports::Telephone { .. } => {
-                    &[(Direction::Out, "out"), (Direction::In, "in")]
-                }
+            let directions = if self.ports.has_sides() {
+                &[Direction::Out, Direction::In][..]
+            } else {
+                &[Direction::Both]
             };
-            for &(direction, word) in directions {
+            for &direction in directions {
                 for port in 0..self.ports.k() {
                     let list = self.ports.list(direction != Direction::In, port);
                     shared.push(SharedPort {
-                        name: match self.ports.k() {
-                            1 => format!("node {node} {word}"),
-                            _ => format!("node {node} {word} {port}"),
-                        },
+                        name: format!("node {node} {}", self.ports.list_name(list)),
                         ranks: ranks.clone(),
                         direction,
                         steps: std::mem::take(&mut lists[list].steps),

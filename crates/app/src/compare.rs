@@ -6,14 +6,17 @@ mod measured;
 mod own;
 mod rank;
 
+use std::borrow::Cow;
+
 use oneport::internal::budget::memory::PROVED_TRANSFER_BYTES;
 use oneport::internal::budget::quick::MAX_TRANSFERS;
+use oneport::plan::space::Variant;
 use oneport::simulate::Timed;
 use oneport_pictures::shell::packed;
 use oneport_pictures::{MAX_PAGE_RANKS, Shown, page};
 
 use self::measured::MeasuredPart;
-use self::rank::{Candidate, RankedAlgorithms, rank};
+use self::rank::{RankedAlgorithms, rank};
 use crate::args::SameBits;
 use crate::bits::ShownBits;
 use crate::delays::{Lateness, Latenesses};
@@ -86,6 +89,23 @@ struct CompareRow {
     wall: Option<WallSummary>,
     /// Of a reduction that is quickly proved.
     bits: Option<ShownBits>,
+    candidate: Candidate,
+}
+
+/// What a row is about.
+#[derive(Debug)]
+enum Candidate {
+    Planned(Variant),
+    Own(Schedule),
+}
+
+impl Candidate {
+    fn schedule(&self, task: &PlanTask) -> oneport::Result<Cow<'_, Schedule>> {
+        match self {
+            Candidate::Planned(variant) => task.plan(variant).map(Cow::Owned),
+            Candidate::Own(schedule) => Ok(Cow::Borrowed(schedule)),
+        }
+    }
 }
 
 impl CompareRow {
@@ -95,15 +115,16 @@ impl CompareRow {
         timed: &Timed,
         element_bytes: u64,
         info: ScheduleInfo,
-        levels: Option<Vec<Level>>,
+        candidate: Candidate,
     ) -> oneport::Result<CompareRow> {
         finite(timed.time)?;
         Ok(CompareRow {
             figures: info.figures(algorithm, timed, element_bytes),
             info,
-            levels,
+            levels: None,
             wall: None,
             bits: None,
+            candidate,
         })
     }
 }
@@ -167,7 +188,7 @@ impl<'a> CompareJob<'a> {
     fn of(args: &'a CompareArgs, common: &Common, task: PlanTask) -> Result<CompareJob<'a>> {
         let ranked = rank(args, common, &task)?;
         let measures = args.engine.is_some();
-        let schedules = measures.then(|| measured::plan(&ranked.candidates));
+        let schedules = measures.then(|| measured::plan(&ranked.rows));
         Ok(CompareJob {
             args,
             task,
@@ -217,28 +238,18 @@ impl CompareJob<'_> {
         if !self.task.request.get_collective().reduces() || !ShownBits::matter(vector) {
             return;
         }
-        let RankedAlgorithms {
-            rows, candidates, ..
-        } = &mut self.ranked;
-        let candidates = rows.iter_mut().zip(candidates);
         // What does not fit into memory says nothing of its bits.
         let is_quick = |messages: usize| {
             let bytes = messages as u128 * u128::from(PROVED_TRANSFER_BYTES);
             messages <= MAX_TRANSFERS && ensure_memory("a proof", bytes, LARGE_SCHEDULE).is_ok()
         };
-        for (row, candidate) in candidates.filter(|(row, _)| is_quick(row.figures.messages)) {
-            let planned;
-            let schedule = match candidate {
-                Candidate::Own(schedule) => &*schedule,
-                Candidate::Planned(variant) => match self.task.plan(variant) {
-                    Ok(schedule) => {
-                        planned = schedule;
-                        &planned
-                    }
-                    Err(_) => continue,
-                },
+        let rows = self.ranked.rows.iter_mut();
+        for row in rows.filter(|row| is_quick(row.figures.messages)) {
+            let bits = match row.candidate.schedule(&self.task) {
+                Ok(schedule) => ShownBits::of(&schedule.check(), vector, schedule.ranks()),
+                Err(_) => continue,
             };
-            row.bits = ShownBits::of(&schedule.check(), vector, schedule.ranks());
+            row.bits = bits;
         }
     }
 
@@ -249,13 +260,10 @@ impl CompareJob<'_> {
         let (task, ranked) = (&self.task, &self.ranked);
         let cost = task.request.get_cost();
         let (mut players, mut bytes) = (BTreeMap::new(), 0);
-        let candidates = ranked.rows.iter().zip(&ranked.candidates);
-        for (row, candidate) in candidates.filter(|(row, _)| row.figures.ranks <= MAX_PAGE_RANKS) {
+        let rows = ranked.rows.iter();
+        for row in rows.filter(|row| row.figures.ranks <= MAX_PAGE_RANKS) {
             let name = &*row.figures.algorithm;
-            let schedule = match candidate {
-                Candidate::Planned(variant) => task.plan(variant),
-                Candidate::Own(schedule) => Ok(schedule.clone()),
-            };
+            let schedule = row.candidate.schedule(task);
             let caption = Caption::new(format!("{} by {name}", row.info.collective));
             let caption = caption.line(row.info.title());
             let caption = caption.line(show_cost(cost, task.unit));
@@ -398,8 +406,7 @@ impl CompareJob<'_> {
             .add(">rounds", |row| row.figures.rounds)
             .add(">segments", |row| or_dash(row.info.segments))
             .add(">segment", |row| or_dash(row.info.segment.map(show_bytes)))
-            .add(">messages", |row| row.figures.messages)
-            .add(">volume", |row| show_bytes(row.figures.volume))
+            .add_traffic(|row| &row.figures)
             // Without a type, elements need not be floats.
             .add_if(
                 self.args.common.vector.dtype.is_some()

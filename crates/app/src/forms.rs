@@ -28,9 +28,9 @@ pub(crate) enum SegmentCount {
 }
 
 pub(crate) const PORTS: [Named<Ports>; 3] = [
-    ("uni", "", Ports::UNI),
-    ("bi", "", Ports::BI),
-    ("telephone", "", Ports::TELEPHONE),
+    (Ports::UNI.name(), "", Ports::UNI),
+    (Ports::BI.name(), "", Ports::BI),
+    (Ports::TELEPHONE.name(), "", Ports::TELEPHONE),
 ];
 
 pub(crate) const CLOCKS: [Named<Clock>; 2] =

@@ -114,7 +114,7 @@ macro_rules! entries {
 }
 
 /// All commands.
-pub const ENTRIES: [Entry; 26] = entries![
+pub const ENTRIES: &[Entry] = &entries![
     "list" list::ListArgs;
     "plan" plan::PlanArgs;
     "check" check::CheckArgs;
@@ -234,7 +234,7 @@ pub fn command_line(words: &[impl AsRef<str>], options: &Values) -> Result<Vec<S
 
 /// The command that the first words name, and its options with those that are known by their place.
 fn named(words: &[impl AsRef<str>], options: &Values) -> Result<(&'static Entry, Values)> {
-    const ALL: &[Entry] = &ENTRIES;
+    const ALL: &[Entry] = ENTRIES;
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     let is_named = |entry: &&Entry| {
         let name: Vec<&str> = entry.name.split(' ').collect();

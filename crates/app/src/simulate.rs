@@ -426,7 +426,7 @@ impl Simulated {
             .add(">sends", |&rank| show_bytes(ranks[rank].sent))
             .add(">receives", |&rank| show_bytes(ranks[rank].received));
         for list in 0..ports.lists() {
-            let (sides, side) = if ports.is_bidirectional() {
+            let (sides, side) = if ports.has_sides() {
                 (2, [" out", " in"][list % 2])
             } else {
                 (1, "")

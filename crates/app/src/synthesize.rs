@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::ffi::OsStr;
 use std::time::Instant;
 
-use oneport::Collective;
 use oneport::internal::json_object;
 use oneport::machine::Links;
 use oneport_synthesis::{Answer, Certificate, Options, Problem, Step, synthesize};
@@ -345,17 +344,14 @@ impl SynthesizeArgs {
         let Some(kind) = self.collective else {
             bail!("name a COLLECTIVE");
         };
-        let collective = match kind.with_root(self.root) {
-            Collective::Multicast { root, .. } => {
-                let targets = if self.targets.is_empty() {
-                    (0..ranks).filter(|&rank| rank != root).collect()
-                } else {
-                    self.targets.clone()
-                };
-                Collective::Multicast { root, targets }
-            }
-            _ if !self.targets.is_empty() => bail!("--targets is for a multicast"),
-            collective => collective,
+        let rooted = kind.with_root(self.root);
+        if rooted.targets().is_none() && !self.targets.is_empty() {
+            bail!("--targets is for a multicast");
+        }
+        let collective = if self.targets.is_empty() {
+            rooted.with_targets((0..ranks).filter(|&rank| rank != self.root).collect())
+        } else {
+            rooted.with_targets(self.targets.clone())
         };
         let ports = if self.telephone {
             Ports::TELEPHONE

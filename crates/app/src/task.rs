@@ -310,10 +310,12 @@ pub(crate) fn footprint(
         None if kind.is_sized_by_block() => p * m,
         None => m,
     };
-    match kind.with_root(0).root() {
-        Some(_) if kind.has_blocks() => 2 * all,
-        _ if kind.has_blocks() => p * all,
-        _ => p * m,
+    if !kind.has_blocks() {
+        p * m
+    } else if kind.has_root() {
+        2 * all
+    } else {
+        p * all
     }
 }
 

@@ -179,7 +179,7 @@ fn whole() -> Command {
         .long_about(ABOUT.1)
         .after_help(EXAMPLES)
         .max_term_width(100);
-    for entry in &ENTRIES {
+    for entry in ENTRIES {
         whole = match entry.name.split_once(' ') {
             None => whole.subcommand(command(entry, entry.name)),
             Some((first, second)) => whole.mut_subcommand(first, |parent| {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use oneport::check::Options;
 use oneport::plan::choose::with_best_segments;
 use oneport::plan::registry;
-use oneport::simulate::Timed;
 use oneport::{Error, ErrorKind, Request, Result, Schedule};
 pub use oneport_pictures::Sweep;
 use oneport_pictures::{SweepRow, Unit};
@@ -59,22 +58,14 @@ pub fn compare(
             .element_bytes(request.get_element_bytes())
             .cost(cost.clone());
         let bytes = m as u64 * request.get_element_bytes();
-        let row = |name: &str, timed: &Timed, bound, segment| SweepRow {
-            algorithm: name.into(),
-            ranks: p,
-            bytes,
-            time: timed.time,
-            bound,
-            rounds: timed.rounds,
-            messages: timed.messages,
-            volume: timed.elements as u64 * request.get_element_bytes(),
-            segment,
-            ..SweepRow::default()
-        };
         let mut add = |name: &str, schedule: &Schedule, segment| {
-            let bound = schedule.lower_bound(cost).largest;
             let timed = schedule.timed(cost, |_| ())?;
-            rows.push(row(name, &timed, bound, segment));
+            let row = SweepRow::timed(name.into(), p, bytes, &timed, request.get_element_bytes());
+            rows.push(SweepRow {
+                bound: schedule.lower_bound(cost).largest,
+                segment,
+                ..row
+            });
             Ok::<(), Error>(())
         };
         for algorithm in registry::candidates(kind, cost, p) {

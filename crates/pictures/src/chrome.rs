@@ -119,7 +119,7 @@ impl Trace {
         let computing = threads.computing[rank];
         for thread in 0..threads.lists + computing {
             let title = match thread.checked_sub(threads.lists) {
-                None => match self.list_name(thread) {
+                None => match self.ports.list_name(thread) {
                     port if port.starts_with("port") => port,
                     direction => format!("port {direction}"),
                 },

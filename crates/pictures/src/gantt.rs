@@ -153,7 +153,7 @@ impl<'t> Chart<'t> {
         let ports = self.trace.lists();
         match lane.checked_sub(ports) {
             _ if self.lanes == 1 => String::new(),
-            None => self.trace.list_name(lane),
+            None => self.trace.ports.list_name(lane),
             Some(0) if self.lanes == ports + 1 => "compute".into(),
             Some(n) => format!("compute {n}"),
         }

@@ -440,20 +440,6 @@ impl Trace {
         self.ports.with_k(used.unwrap_or(0) + 1).lists()
     }
 
-    /// The name of a port list: `port`, `out`, `in`, `port 2`, `out 2`, `in 2`.
-    pub fn list_name(&self, list: usize) -> String {
-        let (name, number) = match self.ports {
-            Ports::Unidirectional { .. } => ("port", list),
-            Ports::Bidirectional { .. } | Ports::Telephone { .. } => {
-                (["out", "in"][list % 2], list / 2)
-            }
-        };
-        match self.ports.k() {
-            1 => name.to_string(),
-            _ => format!("{name} {number}"),
-        }
-    }
-
     /// Assigns every computation a lane of its rank (from 0), so that no two computations in a lane
     /// overlap. Returns the lanes by activity, and the maximal number of lanes of a rank. With
     /// overlap, a rank may compute several things at once.

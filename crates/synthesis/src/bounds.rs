@@ -2,7 +2,7 @@
 
 use oneport::plan::choose;
 use oneport::schedule::collective::{Extent, Holders};
-use oneport::{Collective, CostModel, Error, Ports, Request, Result, Schedule};
+use oneport::{CostModel, Error, Ports, Request, Result, Schedule};
 
 use crate::facts::Facts;
 use crate::problem::Problem;
@@ -22,10 +22,7 @@ pub(crate) fn best_row(problem: &Problem) -> Option<(Schedule, usize)> {
     let request = request.ports(problem.ports).cost(cost.clone());
     let request = request.root(problem.collective.root().unwrap_or(0));
     let request = request.same_bits(problem.same_bits);
-    let request = match &problem.collective {
-        Collective::Multicast { targets, .. } => request.targets(targets.clone()),
-        _ => request,
-    };
+    let request = request.targets(problem.collective.targets().map(<[usize]>::to_vec));
     let choice = choose::choose(&request).ok()?;
     let schedule = choice.plan().ok()?;
     let makespan = schedule.simulate(&cost).ok()?.makespan();

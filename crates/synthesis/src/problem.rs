@@ -122,11 +122,8 @@ impl Problem {
             return Err(Error::usage("a collective needs at least one rank"));
         }
         let named = self.collective.root().into_iter();
-        let targets = match &self.collective {
-            Collective::Multicast { targets, .. } => targets.clone(),
-            _ => Vec::new(),
-        };
-        if let Some(rank) = named.chain(targets).find(|&rank| rank >= p) {
+        let targets = self.collective.targets().unwrap_or_default();
+        if let Some(rank) = named.chain(targets.iter().copied()).find(|&rank| rank >= p) {
             return Err(Error::usage(format!("rank {rank} is not one of {p} ranks")));
         }
         if self.items == Some(0) || self.steps == Some(0) {

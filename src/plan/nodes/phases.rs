@@ -109,7 +109,7 @@ impl<'r> NodeRequest<'r> {
         let everywhere = self.shape == Shape::Leaders
             || scope == Scope::Between
             || !kind.has_blocks()
-            || kind.with_root(0).root().is_none();
+            || !kind.has_root();
         let numbers = numbers.filter(|&number| everywhere || of_root(number));
         Ok(numbers.map(group).collect())
     }

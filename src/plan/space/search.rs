@@ -4,9 +4,10 @@
 //! segments that are best for these. What takes long is put off: it is evaluated after all others,
 //! in the order of lower bounds, and only as far as it may win.
 //!
-//! From [`Request::plan_best`] to a time four functions call each other: `plan_best`,
-//! [`best_first`], [`Evaluator::time`] and [`Variant::time_within`]. Not counted are the loops over
-//! algorithms and variants in this file, and those over segments in `plan/segments`.
+//! From [`Request::plan_best`] to a time: [`best_first`] makes each algorithm an [`Offer`], of
+//! variants that [`Evaluator::settle`] gives their segments. That search has the time of what it
+//! finds (`best_segments` in `plan/segments/equal.rs`); what does not split the vector is timed by
+//! [`Evaluator::time`]. Both come to [`Variant::time_within`]: a closed form, or `simulate::stream`.
 //!
 //! Among equal times, the earlier algorithm wins: the first in the registry.
 
@@ -111,7 +112,7 @@ fn offer<E: Evaluator>(
     if time.is_none() && !space.searches_segments(algorithm) && variant.takes_long() {
         return Ok(Offer::Deferred(evaluator.min_time(&variant)));
     }
-    let choice = timed_within((variant, time), evaluator, f64::INFINITY)?;
+    let choice = choice_within((variant, time), evaluator, f64::INFINITY)?;
     Ok(Offer::Timed(choice.expect(ANY_TIME)))
 }
 
@@ -146,7 +147,7 @@ fn fastest<E: Evaluator>(
     let least = Cell::new(limit);
     let timed = variants.map(|variant| {
         let settled = evaluator.settle(variant, &space.segments)?;
-        let choice = timed_within(settled, evaluator, least.get())?;
+        let choice = choice_within(settled, evaluator, least.get())?;
         least.set(least.get().min(time_of(&choice)));
         Ok(choice)
     });
@@ -158,7 +159,7 @@ fn time_of(choice: &Option<Choice>) -> f64 {
 }
 
 /// The variant with its time; `None` if that is larger than `limit`.
-fn timed_within<E: Evaluator>(
+fn choice_within<E: Evaluator>(
     (variant, time): Settled,
     evaluator: &E,
     limit: f64,

@@ -227,7 +227,7 @@ impl Algorithm {
 
     /// Whether the collective has a root, and the request leaves it open.
     fn has_free_root(&self, request: &Request) -> bool {
-        request.root_free && self.collective.with_root(0).root().is_some()
+        request.root_free && self.collective.has_root()
     }
 }
 

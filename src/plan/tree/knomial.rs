@@ -1,4 +1,6 @@
-//! k-nomial tree reduction and broadcast: the binomial tree for ranks with several ports.
+//! k-nomial tree reduction and broadcast: the binomial tree for ranks with several ports. A radix of
+//! its own on one port would be a [`Reduction`] as in `binomial.rs`, with several transfers to one
+//! rank in a round.
 //!
 //! - Source: folklore; "knomial" of MPICH and Open MPI, with a radix of one more than the number of
 //!   ports.
@@ -31,17 +33,17 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     // Where order counts, rank 0 forwards the result.
     let first = if request.keep_order { 0 } else { root };
-    let rounds: Vec<_> = rounds(ranks, request.ports.k(), first, vector).collect();
+    let all: Vec<_> = rounds(ranks, request.ports.k(), first, vector).collect();
     let scratch_of = |round: &Vec<Message>| needs_scratch(request, round);
     // The first rank receives through the most ports.
-    let most = rounds.iter().filter(|round| scratch_of(round));
-    let most = most.map(|round| round.iter().filter(|m| m.to == first).count());
-    let areas = most.max().unwrap_or(0) + 1;
+    let scratched = all.iter().filter(|round| scratch_of(round));
+    let received = scratched.map(|round| round.iter().filter(|m| m.to == first).count());
+    let areas = received.max().unwrap_or(0) + 1;
     let len = elements_of(areas, vector.len)?;
-    for message in rounds.iter().flatten() {
+    for message in all.iter().flatten() {
         b.set_len(message.to, len);
     }
-    for messages in &rounds {
+    for messages in &all {
         rounds::combining_round(&mut b, request, messages, vector.len);
     }
     if first != root {

@@ -4,8 +4,7 @@ use oneport::internal::budget::search::MAX_WORK_OF_ARRIVALS;
 use oneport::plan::registry::{MadeFor, Planned};
 use oneport::simulate::Prepared;
 
-use super::rank::{Candidate, RankedAlgorithms};
-use super::{CompareArgs, CompareJob};
+use super::{Candidate, CompareArgs, CompareJob, CompareRow};
 use crate::parallel;
 use crate::prelude::*;
 use crate::sweep::Point;
@@ -47,7 +46,7 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
                     arrivals[rank] = late;
                     Ok(arrivals)
                 };
-                let (found, done) = under(&job.ranked, &cost, ranks, &arrivals, stop)?;
+                let (found, done) = under(&job.ranked.rows, &cost, ranks, &arrivals, stop)?;
                 if done < ranks {
                     interrupted = true;
                     break;
@@ -75,7 +74,7 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
         (None, trials) => {
             let trials = trials.unwrap_or(1);
             let arrivals = |trial| args.common.delays.draw(ranks, trial);
-            let (found, done) = under(&job.ranked, &cost, trials, &arrivals, stop)?;
+            let (found, done) = under(&job.ranked.rows, &cost, trials, &arrivals, stop)?;
             interrupted = done < trials;
             for (row, mut times) in found.into_iter().filter(|_| done > 0) {
                 times.sort_by(f64::total_cmp);
@@ -105,7 +104,7 @@ type RowTimes = (SweepRow, Vec<f64>);
 /// the arrivals; under the first of `count` arrivals, whose number is returned, too: all, unless
 /// `stop` is set.
 fn under(
-    ranked: &RankedAlgorithms,
+    compared: &[CompareRow],
     cost: &CostModel,
     count: usize,
     arrivals: &dyn Fn(usize) -> Result<Vec<f64>>,
@@ -115,20 +114,19 @@ fn under(
     const MESSAGES: usize = 1 << 25;
     /// A schedule is prepared anew after so many arrivals, which is not to count.
     const MIN_ARRIVALS: usize = 16;
-    let all: Vec<_> = ranked.rows.iter().zip(&ranked.candidates).collect();
-    let bytes = size_of::<f64>() as u128 * all.len() as u128 * count as u128;
-    let what = format!("{count} times of each of {} algorithms", all.len());
+    let bytes = size_of::<f64>() as u128 * compared.len() as u128 * count as u128;
+    let what = format!("{count} times of each of {} algorithms", compared.len());
     ensure_memory(&what, bytes, "take fewer --trials")?;
-    let messages = all.iter().map(|(row, _)| row.figures.messages);
+    let messages = compared.iter().map(|row| row.figures.messages);
     let part = (MESSAGES / messages.sum::<usize>().max(1)).max(MIN_ARRIVALS);
-    let (mut all_times, mut done) = (vec![Vec::new(); all.len()], 0);
+    let (mut all_times, mut done) = (vec![Vec::new(); compared.len()], 0);
     while done < count && !stop.load(Ordering::Relaxed) {
         let next = done.saturating_add(part).min(count);
         let drawn = (done..next).map(arrivals).collect::<Result<Vec<_>>>()?;
         let found = parallel::map(
-            &all,
-            |(row, _)| (row.figures.messages * drawn.len()) as u64,
-            |(_, candidate), _| times(candidate, cost, &drawn, count),
+            compared,
+            |row| (row.figures.messages * drawn.len()) as u64,
+            |row, _| times(&row.candidate, cost, &drawn, count),
             |_| false,
         );
         for (times, found) in all_times.iter_mut().zip(found) {
@@ -136,7 +134,7 @@ fn under(
         }
         done = next;
     }
-    let rows = all.iter().zip(all_times).map(|((row, _), times)| {
+    let rows = compared.iter().zip(all_times).map(|(row, times)| {
         let row = SweepRow {
             bound: 0.0,
             ..row.figures.clone()

@@ -23,8 +23,8 @@ pub(super) struct MeasuredPart {
 }
 
 /// The schedules of all candidates, if they fit into memory together.
-pub(super) fn plan(candidates: &[Candidate]) -> Result<Vec<Schedule>> {
-    let schedules = candidates.iter().map(|candidate| match candidate {
+pub(super) fn plan(rows: &[CompareRow]) -> Result<Vec<Schedule>> {
+    let schedules = rows.iter().map(|row| match &row.candidate {
         Candidate::Planned(variant) => variant.plan(),
         Candidate::Own(schedule) => Ok(schedule.clone()),
     });

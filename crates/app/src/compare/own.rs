@@ -1,22 +1,15 @@
 //! Schedules from files beside the algorithms.
 
-use super::CompareRow;
+use super::{Candidate, CompareRow};
 use crate::forms::Root;
 use crate::input::first_of;
 use crate::levels;
 use crate::prelude::*;
 use oneport::check::Bits;
 
-/// A right schedule from a file, timed.
-#[derive(Debug)]
-pub(super) struct OwnSchedule {
-    pub(super) schedule: Schedule,
-    pub(super) row: CompareRow,
-}
-
 /// The schedules of `--schedule`, which must answer the request of `task`. Wrong ones are refused
 /// with the first error: their times mean nothing.
-pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<OwnSchedule>, Vec<Skipped>)> {
+pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<CompareRow>, Vec<Skipped>)> {
     let mut inputs = Vec::new();
     for file in common.files()? {
         let input = common.read(&file)?;
@@ -42,12 +35,12 @@ pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<OwnSchedule
         }
         let found = input.schedule.timed(&input.cost, |_| ())?;
         let levels = levels::traffic(&input.schedule, &input.cost);
-        let mut row = CompareRow::new(&name, &found, input.element_bytes, input.info, levels)?;
-        row.figures.own = true;
-        timed.push(OwnSchedule {
-            row,
-            schedule: input.schedule,
-        });
+        let bound = input.schedule.lower_bound(task.request.get_cost()).largest;
+        let own = Candidate::Own(input.schedule);
+        let mut row = CompareRow::new(&name, &found, input.element_bytes, input.info, own)?;
+        (row.figures.own, row.figures.bound) = (true, bound);
+        row.levels = levels;
+        timed.push(row);
     }
     Ok((timed, wrong))
 }
@@ -83,7 +76,7 @@ fn ensure_same(schedule: &Schedule, request: &Request) -> Result<()> {
         bail!("it has {ranks} ranks, not {asked} (-p)");
     }
     let (root, asked) = (own.get_root(), request.get_root());
-    if kind.with_root(0).root().is_some() && root != asked && !request.get_free_root() {
+    if kind.has_root() && root != asked && !request.get_free_root() {
         bail!("its root is {root}, not {asked} (--root)");
     }
     if own

@@ -281,16 +281,11 @@ impl ScheduleInfo {
 
     /// What a sweep keeps of it: `timed` in the model, without a bound.
     pub(crate) fn figures(&self, name: &str, timed: &Timed, element_bytes: u64) -> SweepRow {
+        let bytes = self.vector_bytes.unwrap_or(0);
+        let row = SweepRow::timed(name.to_string(), self.ranks, bytes, timed, element_bytes);
         SweepRow {
-            algorithm: name.to_string(),
-            ranks: self.ranks,
-            bytes: self.vector_bytes.unwrap_or(0),
-            time: timed.time,
-            rounds: timed.rounds,
-            messages: timed.messages,
-            volume: timed.elements as u64 * element_bytes,
             segment: self.segment.filter(|_| self.segments > Some(1)),
-            ..SweepRow::default()
+            ..row
         }
     }
 
@@ -340,15 +335,7 @@ impl ScheduleInfo {
             };
             what += &format!(", {}{block}", show_bytes(bytes));
         }
-        let direction = match self.ports {
-            "bi" => "bidirectional",
-            "uni" => "unidirectional",
-            other => other,
-        };
-        match self.ported {
-            1 => what += &format!(", {direction} ports"),
-            k => what += &format!(", {k} {direction} ports each"),
-        }
-        what
+        let ports = Ports::named(self.ports).map(|ports| ports.with_k(self.ported).in_words());
+        what + &ports.map_or_else(String::new, |ports| format!(", {ports}"))
     }
 }

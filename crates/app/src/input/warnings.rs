@@ -64,7 +64,7 @@ pub(crate) fn warnings_about(
     if args.vector.same_bits.is_some() && !(kind.reduces() && ShownBits::matter(&args.vector)) {
         caller.note("--same-bits has no effect: no order of combining can change these bits");
     }
-    if ports.k() > 1 && ports != Ports::BI && args.schedule.is_empty() && !several {
+    if ports.k() > 1 && args.schedule.is_empty() && !several {
         caller.note("only one port of each kind is used");
     }
 }

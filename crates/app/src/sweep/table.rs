@@ -94,13 +94,16 @@ impl Table<'_> {
             .add_if(!by_point, ">rounds", |(_, row, _)| row.rounds)
             .add_if(!by_point, ">segment", |(_, row, _)| {
                 or_dash(row.segment.map(show_bytes))
-            })
-            .add_if(!by_point, ">messages", |(_, row, _)| row.messages)
-            .add_if(!by_point, ">volume", |(_, row, _)| show_bytes(row.volume))
-            .add_if(several, "second", |row| {
-                or_dash(second(row).map(|row| &row.algorithm))
-            })
-            .add_if(several, ">x best", move |row| x_best(&row.0, second(row)));
+            });
+        columns = if by_point {
+            columns
+                .add_if(several, "second", |row| {
+                    or_dash(second(row).map(|row| &row.algorithm))
+                })
+                .add_if(several, ">x best", move |row| x_best(&row.0, second(row)))
+        } else {
+            columns.add_traffic(|&(_, row, _)| row)
+        };
         for name in shown.into_iter().filter(|_| by_point) {
             let is_named = move |row: &&&SweepRow| row.algorithm == name;
             columns = columns

@@ -265,6 +265,9 @@ fn telephone_ports_call_one_partner_at_a_time() {
         (&"telephone".into(), &36.into())
     );
     assert!(text(&format!("simulate {doubling}")).contains("4 ranks, 8 B, telephone ports"));
+    // A call has two directions, each with a time of its own.
+    let table = text(&format!("simulate {doubling} --ranks-table"));
+    assert!(table.contains("port out busy  port in busy"), "{table}");
     // A partner on each side, one after another.
     let ring =
         json("simulate allgather -p 4 -a ring --bytes 8 --ports telephone --alpha 10 --beta 1");

@@ -24,7 +24,7 @@ const SWAPPED: &str = r#"{ "ranks": 2, "ports": "bi", "collective": {"kind": "re
                 [ {"send": {"to": 0, "spans": [[0,4]]}} ] ] }"#;
 
 /// Commands that make something of a schedule other than a run or a proof.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: &[&str] = &[
     "simulate",
     "simulate --json",
     "simulate -v --critical-path",
@@ -94,7 +94,7 @@ fn done(mut command: Command) -> (i32, String, Vec<String>) {
 #[test]
 fn every_command_says_that_a_schedule_is_wrong() {
     for (name, options, schedule, error) in wrong_schedules() {
-        for command in COMMANDS {
+        for &command in COMMANDS {
             let what = format!("{command} of {name}");
             let (code, printed, notes) = done(on(&schedule, &format!("{command} {options}")));
             assert!(code <= 1, "{what}: {code}");
@@ -128,7 +128,7 @@ fn every_command_says_that_a_schedule_is_wrong() {
 #[test]
 fn a_right_schedule_is_called_right() {
     for schedule in [PAIR, SWAPPED] {
-        for command in COMMANDS {
+        for &command in COMMANDS {
             let (code, printed, notes) = done(on(schedule, command));
             assert_eq!((code, notes.len()), (0, 0), "{command}: {notes:?}");
             if command == "simulate --json" {

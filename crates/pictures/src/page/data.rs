@@ -93,7 +93,9 @@ impl PageData<'_> {
         let mut names = [Numbers::default(), Numbers::default()];
         let nodes = self.nodes(&instants, &mut names, (&buffers, finest.as_ref()));
         let [parts, reasons] = names.map(|numbers| numbers.names);
-        let lanes: Vec<String> = (0..trace.lists()).map(|l| trace.list_name(l)).collect();
+        let lanes: Vec<String> = (0..trace.lists())
+            .map(|l| trace.ports.list_name(l))
+            .collect();
         let compute_lanes = if computations_overlap(trace) {
             trace.compute_lanes().1
         } else {

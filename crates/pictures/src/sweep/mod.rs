@@ -5,6 +5,7 @@ mod plot;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use oneport::simulate::Timed;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -121,7 +122,37 @@ pub struct SweepRow {
     pub worst: Option<f64>,
 }
 
+impl<R> Columns<'_, R> {
+    /// Adds columns with what the schedule of a row sends.
+    #[must_use]
+    pub fn add_traffic(self, figures: impl Fn(&R) -> &SweepRow + Copy + 'static) -> Self {
+        self.add(">messages", move |row| figures(row).messages)
+            .add(">volume", move |row| size(figures(row).volume))
+    }
+}
+
 impl SweepRow {
+    /// The row of a schedule that is timed in the model, for vectors of `bytes` bytes, without a
+    /// bound.
+    pub fn timed(
+        algorithm: String,
+        ranks: usize,
+        bytes: u64,
+        timed: &Timed,
+        element_bytes: u64,
+    ) -> SweepRow {
+        SweepRow {
+            algorithm,
+            ranks,
+            bytes,
+            time: timed.time,
+            rounds: timed.rounds,
+            messages: timed.messages,
+            volume: timed.elements as u64 * element_bytes,
+            ..SweepRow::default()
+        }
+    }
+
     /// The time to compare: measured, if it was.
     pub fn value(&self) -> f64 {
         self.median.unwrap_or(self.time)
@@ -270,8 +301,7 @@ impl Sweep {
             .add(">median", |(row, _)| median(row.median))
             .add(">rounds", |(row, _)| row.rounds)
             .add(">segment", |(row, _)| dash(row.segment.map(size)))
-            .add(">messages", |(row, _)| row.messages)
-            .add(">volume", |(row, _)| size(row.volume));
+            .add_traffic(|&(row, _)| row);
         let rows = self.points().into_iter().flat_map(|point| {
             let rows = self.at(point);
             let best = rows[0];

@@ -47,7 +47,7 @@ fn lanes_do_not_overlap_and_sum_to_the_busy_time() {
         let busy = schedule.simulate(&cost).unwrap().port_busy(&schedule);
         for (rank, of_rank) in busy.iter().enumerate() {
             for (list, busy) in of_rank.iter().enumerate() {
-                let lane = &trace.list_name(list);
+                let lane = &trace.ports.list_name(list);
                 let named = |key: &&(u64, u64)| {
                     let name = names[key].trim_start_matches("port ");
                     key.0 == rank as u64 && name == lane
