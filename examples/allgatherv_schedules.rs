@@ -254,7 +254,7 @@ fn spans_of_a_message(schedule: &Schedule) -> f64 {
         messages += 1;
         spans += send.reads().len();
     }
-    f64::from(spans as u32) / f64::from(messages.max(1))
+    spans as f64 / f64::from(messages.max(1))
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

@@ -34,6 +34,12 @@
 //! | 32 | 64 |  1, 2  |        330 |          263 |             260 |
 //! | 64 | 64 |  2, 1  |        420 |          334 |             329 |
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "ranks and segments are few"
+)]
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::collections::{HashMap, VecDeque};

@@ -2,7 +2,6 @@
 
 pub use crate::check::history::{Held, History};
 pub use crate::error::json_object;
-pub use crate::machine::numbers::{bytes, refuses_cost};
 pub use crate::plan::Transfer;
 pub use crate::plan::registry::split_outside;
 pub use crate::rules::accesses::max_time;
@@ -20,6 +19,13 @@ pub use crate::schedule::json::json_line;
 /// The limits of planning, choosing, timing and storing.
 pub mod budget {
     pub use crate::budget::{memory, quick, search, size};
+}
+
+/// The limits of costs, numbers of bytes, and the named conversions of numbers.
+pub mod numbers {
+    pub use crate::machine::numbers::{
+        bytes, id, index, refuses_cost, signed, truncated, truncated_i64,
+    };
 }
 
 /// The planners that examples, tests and benches take apart.

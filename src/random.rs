@@ -26,7 +26,7 @@ impl Generator {
     /// A number in `0..n`; 0 for `n = 0`.
     pub fn below(&mut self, n: usize) -> usize {
         let product = u128::from(self.next_u64()) * n as u128;
-        (product >> 64) as usize
+        usize::try_from(product >> 64).expect("64 of 128 bits")
     }
 
     /// A number in `0.0..1.0`, a multiple of `2^-53`.

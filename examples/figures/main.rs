@@ -7,6 +7,12 @@
 //!
 //! Run with `cargo run --release --example figures [FOLDER]`.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "sizes are rounded"
+)]
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 mod bidirectional;

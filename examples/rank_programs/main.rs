@@ -13,6 +13,12 @@
 //! `mpirun -n RANKS target/release/examples/rank_programs`: both print the same. Exits 1 if a
 //! result is wrong.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "ranks are few"
+)]
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 mod circulant;

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::finding::{Findings, Waiting};
 use super::{Finding, FindingKind, named};
 use crate::machine::Ports;
+use crate::machine::numbers::id;
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::{Event, Graph, LocalOrder, OrderScratch, share_port};
 use crate::schedule::{Schedule, SharedPort, Step};
@@ -132,7 +133,7 @@ impl Stuck<'_> {
             let mut at = start;
             while walk_of[at] == 0 {
                 walk_of[at] = walk;
-                path.push(narrow(at));
+                path.push(id(at));
                 match self.stuck_waits(at).next() {
                     Some(next) => at = next as usize,
                     None => break,
@@ -147,7 +148,7 @@ impl Stuck<'_> {
     }
 
     fn stuck_waits(&self, node: usize) -> impl Iterator<Item = u32> {
-        let waits = self.graph.waits(node).map(|wait| wait as u32);
+        let waits = self.graph.waits(node).map(id);
         waits.filter(|&w| self.missing[w as usize] > 0)
     }
 
@@ -375,8 +376,4 @@ impl Stuck<'_> {
             })
             .collect()
     }
-}
-
-fn narrow(node: usize) -> u32 {
-    u32::try_from(node).expect("nodes are numbered with 32 bits")
 }

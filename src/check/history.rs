@@ -147,7 +147,7 @@ fn contributions(symbols: &Symbols, list: ListId) -> Contributions {
     Contributions {
         words: symbols.words(list, |shift| match shift {
             0 => String::new(),
-            shift => format!("[{:+}]", shift as isize),
+            shift => format!("[{:+}]", shift.cast_signed()),
         }),
         count: if nothing { 0 } else { symbols.len(list) },
         first_rank: first.map_or(0, |p| p.first),

@@ -15,6 +15,7 @@ use super::origin::{Origin, Tracer, position};
 use super::symbols::{ListId, MAX_EXAMINED, Symbols, Value};
 use super::waste::Waste;
 use super::{Finding, FindingKind};
+use crate::machine::numbers::id;
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::{Event, Graph};
 use crate::schedule::collective::{Expected, Extent, Holders, Operands, Totals};
@@ -97,7 +98,7 @@ fn receivers(schedule: &Schedule, graph: &Graph) -> Vec<(u32, u32)> {
             };
             let node = graph.event_nodes[graph.rank_events[rank] + event.index()];
             if node != NONE {
-                receivers[node as usize] = (rank as u32, i as u32);
+                receivers[node as usize] = (id(rank), id(i));
             }
         }
     }
@@ -217,7 +218,7 @@ impl SymbolMachine {
                         if change.unread != NONE {
                             wasted(change.unread as usize, FindingKind::Unused);
                         }
-                        return (theirs, step as u32);
+                        return (theirs, id(step));
                     }
                     Some(Order::MineFirst) => symbols.combined(mine, theirs),
                     Some(Order::TheirsFirst) => symbols.combined(theirs, mine),
@@ -225,7 +226,7 @@ impl SymbolMachine {
                 if *has_one_result && symbols.repeats(value, change.len) {
                     wasted(step, FindingKind::CombinedTwice);
                 }
-                (value, step as u32)
+                (value, id(step))
             });
         }
     }

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::symbols::{Node, Symbols};
+use crate::machine::numbers::id;
 use crate::random::Generator;
 use crate::rules::matching::NONE;
 
@@ -44,7 +45,7 @@ impl Shapes {
         let mut hashes: Vec<u64> = Vec::with_capacity(nodes);
         let mut depths: Vec<u32> = Vec::with_capacity(nodes);
         // A node comes after its parts.
-        for node in 0..nodes as u32 {
+        for node in 0..id(nodes) {
             let (hash, depth) = match symbols.node(node) {
                 Node::Pair { left, right, .. } => {
                     let [left, right] = [left, right].map(|part| part as usize);

@@ -11,6 +11,7 @@ use super::process::{OwnProcess, Process, fail};
 use super::summary::summary;
 use super::world::World;
 use crate::error::{Error, Result};
+use crate::machine::numbers;
 use crate::run::engine::{
     Copying, Program, Reports, RunAhead, RunBuffers, RunData, RunPerformer, RunReport, RunSpec,
     RunnerJob, ThreadReport, foreign_warning, nanoseconds, repeat, sealed,
@@ -354,7 +355,7 @@ impl World {
             return Ok(None);
         }
         let order = u64::MAX - first;
-        let (repetition, owner) = ((order / size) as usize, (order % size) as usize);
+        let (repetition, owner) = (numbers::index(order / size), numbers::index(order % size));
         let own = wrong.filter(|_| owner == rank);
         let own = own
             .map(|wrong| data.mismatch(rank, wrong))
@@ -367,7 +368,7 @@ impl World {
         Ok(Some(Mismatch {
             repetition,
             rank: owner,
-            index: index[0] as usize,
+            index: numbers::index(index[0]),
             expected: values[0],
             found: values[1],
         }))

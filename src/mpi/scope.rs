@@ -7,6 +7,7 @@ use super::process::fail;
 use super::summary::program_summary;
 use super::world::World;
 use crate::error::{Error, Result};
+use crate::machine::numbers::index;
 use crate::run::engine::{
     AnyLink, Copying, ElementSpec, Failure, ProgramReport, endpoint, run_program,
 };
@@ -109,7 +110,7 @@ impl World {
     fn all_programs(&mut self, mine: &[Step]) -> Result<Vec<Vec<Step>>> {
         let mut text = json_line(&mine).into_bytes();
         let lengths = self.all.gather_to_all(&[text.len() as u64])?;
-        let longest = lengths.iter().max().map_or(0, |&longest| longest as usize);
+        let longest = lengths.iter().max().map_or(0, |&longest| index(longest));
         text.resize(longest, b' ');
         let all = self.all.gather_to_all(&text)?;
         all.chunks(longest.max(1)).map(steps_from_json).collect()

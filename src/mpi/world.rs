@@ -10,6 +10,7 @@ use super::launch;
 use super::summary::digest;
 use super::watchdog::Watchdog;
 use crate::error::{Error, ErrorKind, Result};
+use crate::machine::numbers::index;
 use crate::run::Host;
 use crate::run::engine::Load;
 
@@ -144,7 +145,7 @@ impl World {
             crowded,
         } = cores(&host)?;
         let on_host = host.gather_to_all(&[all.rank() as u64])?;
-        let on_host = on_host.into_iter().map(|rank| rank as usize).collect();
+        let on_host = on_host.into_iter().map(index).collect();
         let max_tag = all.max_tag()?;
         all.set_oversubscribed(crowded);
         let mut world = World {
@@ -260,7 +261,7 @@ impl World {
         let mut text = mine.as_bytes().to_vec();
         let mut length = [text.len() as u64];
         self.all.broadcast(from, &mut length)?;
-        text.resize(length[0] as usize, 0);
+        text.resize(index(length[0]), 0);
         self.all.broadcast(from, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
@@ -281,7 +282,7 @@ impl World {
         if first == 0 {
             return Ok(());
         }
-        let first = (u64::MAX - first) as usize;
+        let first = index(u64::MAX - first);
         let usage = u64::from(error.is_some_and(Error::is_usage));
         let text = error.map_or_else(String::new, Error::to_string);
         let mut usage = [usage];
@@ -337,7 +338,7 @@ impl Hosts {
         let of_rank: Vec<String> = names.chunks(NAME_BYTES).map(name).collect();
         let host = |(name, size): (&String, u64)| Host {
             name: name.clone(),
-            processes: size as usize,
+            processes: index(size),
         };
         let speakers = of_rank.iter().zip(sizes).filter(|&(_, size)| size > 0);
         Ok(Hosts {

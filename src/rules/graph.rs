@@ -8,6 +8,7 @@
 use super::matching::{Grouped, Matching, Mismatched, NONE, rank_u32};
 use super::{End, Event, LocalOrder, OrderScratch, shared};
 use crate::error::{Error, Result};
+use crate::machine::numbers::id;
 use crate::machine::{CostModel, Linear, Ports, TransferCost};
 use crate::schedule::{Schedule, Step};
 
@@ -327,18 +328,16 @@ impl Graph {
     /// As [`Graph::order`], where these transfers (rank and step) never run.
     pub(crate) fn order_without(&self, never: &[(usize, usize)]) -> Ordered {
         let n = self.nodes.len();
-        let backwards = (0..n).flat_map(|i| self.waits(i).map(move |w| (w as u32, i as u32)));
+        let backwards = (0..n).flat_map(|i| self.waits(i).map(move |w| (id(w), id(i))));
         let successors = Grouped::new(n, backwards);
-        let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).count() as u32).collect();
+        let mut missing: Vec<u32> = (0..n).map(|i| id(self.waits(i).count())).collect();
         for &(rank, step) in never {
             let event = self.rank_events[rank] + Event::transferred(step).index();
             missing[self.event_nodes[event] as usize] += 1;
         }
         // A queue instead of a stack: nodes that can run together become neighbours, and their
         // dependencies are still in cache.
-        let mut order: Vec<u32> = (0..n as u32)
-            .filter(|&i| missing[i as usize] == 0)
-            .collect();
+        let mut order: Vec<u32> = (0..id(n)).filter(|&i| missing[i as usize] == 0).collect();
         let mut next = 0;
         while let Some(&node) = order.get(next) {
             next += 1;
@@ -356,7 +355,7 @@ impl Graph {
     fn ordered(self, order: &[u32]) -> OrderedGraph {
         let mut position = vec![NONE; self.nodes.len()];
         for (i, &node) in order.iter().enumerate() {
-            position[node as usize] = i as u32;
+            position[node as usize] = id(i);
         }
         let mut ordered = OrderedGraph {
             // Comes first, so that the lists that a pass reads lie together (6% faster).

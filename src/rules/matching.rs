@@ -4,6 +4,7 @@
 //! first.
 
 use crate::error::{Error, Result};
+use crate::machine::numbers::id;
 use crate::schedule::{Schedule, Step};
 
 /// In place of a step or node number: there is none, because the step has no partner.
@@ -61,7 +62,7 @@ impl Matching {
         let mut steps = 0;
         let first_step = programs.iter().map(|program| {
             let first = steps;
-            steps += program.len() as u32;
+            steps += id(program.len());
             first
         });
         // A stable sort by receiver keeps the order by sender and program.
@@ -254,7 +255,7 @@ impl<T: Copy + Default> Grouped<T> {
     /// Appends the values of the next key.
     pub(crate) fn push(&mut self, values: impl Iterator<Item = T>) {
         self.values.extend(values);
-        self.ends.push(self.values.len() as u32);
+        self.ends.push(id(self.values.len()));
     }
 
     /// No keys, with room for as many as `other` has.

@@ -1,4 +1,9 @@
 //! This crate's own element types: their test values and operators.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "test values of any type are made of 64 random bits"
+)]
 
 use std::any::Any;
 use std::hash::{Hash, Hasher};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::error::{Error, Result};
+use crate::machine::numbers::{index, truncated};
 
 /// Wall-clock times of the timed repetitions of a run, in nanoseconds.
 ///
@@ -80,7 +81,7 @@ impl WallTimes {
         if n == 0 {
             return 0..=0;
         }
-        let cut = median_tail(n as usize) as u64;
+        let cut = median_tail(index(n)) as u64;
         let kth_smallest = |k: u64| self.quantile_ns((k as f64 - 0.5) / n as f64);
         kth_smallest(1 + cut)..=kth_smallest(n - cut)
     }
@@ -112,10 +113,10 @@ pub fn median_tail(n: usize) -> usize {
         // Normal approximation of the binomial distribution.
         let half = n as f64 / 2.0;
         let k = half - 0.98 * (2.0 * half).sqrt();
-        return (k.floor() as usize).saturating_sub(1);
+        return truncated(k).saturating_sub(1);
     }
     // P(at most k of n coins show heads), both tails.
-    let mut term = 0.5f64.powi(n as i32);
+    let mut term = 0.5f64.powi(i32::try_from(n).expect("at most 300"));
     let (mut sum, mut k) = (term, 0);
     loop {
         let factor = (n - k) as f64 / (k + 1) as f64;

@@ -70,6 +70,7 @@ use self::demand::Demand;
 use self::links::{lines_below, min_link};
 use self::rounds::{gossip, steps};
 use crate::budget::quick;
+use crate::machine::numbers::truncated;
 use crate::machine::{CostModel, Eager, Ports};
 use crate::schedule::collective::{Collective, Extent, Holders, Kind};
 use crate::schedule::{Layout, Schedule, ScheduleSource, total_len};
@@ -311,8 +312,8 @@ impl LowerBounds {
         let on_port = ((sent - (k - 1.0) * message(most)) / k).max(0.0);
         let last = steps(self.messages + 1, ports.k().max(1));
         LowerBounds {
-            blocks: before as usize + 1,
-            block_rounds: (before / k) as usize + last as usize,
+            blocks: truncated(before) + 1,
+            block_rounds: truncated(before / k) + last as usize,
             block_time: on_port + f64::from(last) * message(number(fewest)),
             ..self
         }
@@ -369,7 +370,7 @@ impl Demand {
             largest: 0.0,
             rounds: steps.max(gossip) as usize,
             messages: self.messages,
-            elements: self.total as usize,
+            elements: truncated(self.total),
             ..LowerBounds::default()
         }
         .with_largest()

@@ -24,6 +24,7 @@ pub use stream::{Timed, stream};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::machine::numbers::{index, truncated};
 use crate::machine::{CostModel, Ports, TransferCost};
 use crate::rules::{End, Event, Node, NodeKind, OrderedGraph, max_time};
 use crate::schedule::Schedule;
@@ -97,7 +98,7 @@ impl Schedule {
             nodes.filter(|node| node.kind == NodeKind::Transfer)
         };
         watch(transfers().count() as u64);
-        let sizes = transfers().map(|node| node.elements as usize);
+        let sizes = transfers().map(|node| index(node.elements));
         Ok(Timed {
             time: simulation.makespan(),
             rank_times: simulation.rank_times(),
@@ -243,7 +244,7 @@ impl Prepared {
         let mut finish = vec![0.0; self.nodes().len()];
         let cost = CostModel::new(1.0, 0.0).overlap(self.overlap);
         let rounds = self.finish_into(&cost, 1, &mut finish);
-        rounds as usize
+        truncated(rounds)
     }
 
     /// The pass of [`Prepared::simulate`] alone: writes the finishing times by node into

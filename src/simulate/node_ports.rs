@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::Prepared;
 use crate::error::{Error, Result};
+use crate::machine::numbers::id;
 use crate::machine::{CostModel, Ports};
 use crate::rules::matching::Grouped;
 use crate::rules::{Event, max_time};
@@ -150,7 +151,7 @@ impl<'a> PortContention<'a> {
     fn serve(&mut self, time: impl Fn(usize) -> f64) {
         let n = self.prepared.nodes().len();
         let waits = |node| self.prepared.waits(node);
-        let backwards = (0..n).flat_map(|node| waits(node).map(move |w| (w as u32, node as u32)));
+        let backwards = (0..n).flat_map(|node| waits(node).map(move |w| (id(w), id(node))));
         let successors = Grouped::new(n, backwards);
         let mut missing: Vec<usize> = (0..n).map(|node| waits(node).count()).collect();
         let mut ready = vec![0.0; n];

@@ -39,6 +39,7 @@ use self::slots::{DONE, EMPTY, PortSlots};
 use self::window::{Act, INITIAL_WINDOW, Pending, StepState, StreamRank};
 use self::worklist::Worklist;
 use crate::error::{Error, ErrorKind, Result};
+use crate::machine::numbers::{id, truncated};
 use crate::machine::{CostClass, CostModel, Machine, Ports};
 use crate::rules::matching::rank_u32;
 use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
@@ -160,7 +161,7 @@ fn timed_alone(
     Ok(timed.map(|(finished, times)| Timed {
         time: times[0],
         rank_times: finished.rank_times,
-        rounds: times[1] as usize,
+        rounds: truncated(times[1]),
         messages: finished.messages,
         elements: if collective.kind().has_data() {
             finished.elements
@@ -371,7 +372,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
         }
         step.state = StepState::Open;
         let (peer, elements) = (step.peer(), step.elements());
-        let (key, partner_key) = (step.key(), step.partner_key(rank as u32));
+        let (key, partner_key) = (step.key(), step.partner_key(id(rank)));
         let (sends, heavy) = (step.kind == Act::Send, step.is_heavy());
         let Some((_, theirs)) = self.slots.find(peer, partner_key) else {
             let mine = self.slots.get(rank, list);
@@ -393,8 +394,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
         }
         let node = Node {
             kind: NodeKind::Transfer,
-            from: from as u32,
-            to: to as u32,
+            from: id(from),
+            to: id(to),
             elements: sent as u64,
         };
         let [mine, other] = ends(&self.models, &node, sends, &time, &theirs.time);
@@ -445,7 +446,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
     fn compute(&mut self, rank: usize, place: usize, time: Times<N>) {
         let state = &mut self.ranks[rank];
         let step = &state.window[place];
-        let me = rank as u32;
+        let me = id(rank);
         let node = Node {
             kind: match step.kind {
                 Act::Copy => NodeKind::Copy,

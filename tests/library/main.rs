@@ -4,6 +4,13 @@
 //! generic code again. `tests/threads` tests teams, in a process of their own because some of those
 //! tests inspect its threads. `tests/commands` tests the command line.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the numbers of tests are small"
+)]
+
 mod best_segments;
 mod bits;
 mod bounds;
@@ -58,5 +65,5 @@ use oneport::{error, schedule};
 
 /// As above.
 mod machine {
-    pub(crate) use oneport::internal as numbers;
+    pub(crate) use oneport::internal::numbers;
 }

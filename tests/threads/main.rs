@@ -3,6 +3,13 @@
 //! Every test starts with `alone()` or `shared()` of `tests/support/alone.rs`, because some tests
 //! count the threads of the process or need an idle machine.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the numbers of tests are small"
+)]
+
 mod collectives;
 mod endpoint;
 mod examples;

@@ -53,7 +53,7 @@ impl Rounding {
         };
         let dtype = vector.dtype.unwrap_or(ElementType::F32);
         let significand_bits = dtype.significand_bits()?;
-        let exponent_bits = 8 * dtype.bytes() as u32 - significand_bits;
+        let exponent_bits = 8 * dtype.bytes() - u64::from(significand_bits);
         Some(Rounding {
             is_product,
             significand_bits,
@@ -76,7 +76,7 @@ impl Rounding {
             )
         } else {
             // Two more bits than fit: it swallows 1 from either side.
-            let (words, large) = power(self.significand_bits as i32 + 2);
+            let (words, large) = power(self.significand_bits.cast_signed() + 2);
             let three = [
                 (words.clone(), large),
                 (format!("-{words}"), -large),

@@ -160,8 +160,9 @@ fn table(out: &mut Lines, algorithms: &[&Algorithm]) -> Result<()> {
     let wide = room > 100;
     let name = algorithms.iter().map(|a| a.name().len()).max();
     // Of a name, the ports and the operator.
-    let mut widths = vec![name.unwrap_or(0) as u16, 7, 8];
-    let gaps = 2 * (widths.len() as u16 + u16::from(wide) + 1);
+    let mut widths = vec![u16::try_from(name.unwrap_or(0))?, 7, 8];
+    // Between these and two columns more, or three.
+    let gaps = 2 * (4 + u16::from(wide));
     let left = room - widths.iter().sum::<u16>() - gaps;
     if wide {
         widths.extend([left * 41 / 100, left * 29 / 100, left * 30 / 100])

@@ -4,6 +4,7 @@ mod explain;
 mod stream;
 
 use oneport::internal::budget::memory::TIMED_STEP_BYTES;
+use oneport::internal::numbers::id;
 use oneport::plan::registry::Planned;
 use oneport::plan::segments::Published;
 use oneport::plan::space::Variant;
@@ -465,7 +466,7 @@ fn path((schedule, simulation): &(&Schedule, Simulation), cost: &CostModel) -> V
         start: Number(start),
         end: Number(end),
     };
-    let arrives = |rank: usize| piece("arrival", [rank as u32; 2], 0, [0.0, cost.arrival(rank)]);
+    let arrives = |rank: usize| piece("arrival", [id(rank); 2], 0, [0.0, cost.arrival(rank)]);
     let mut pieces = Vec::new();
     for (i, end) in simulation.critical_ends() {
         let node = simulation.prepared().nodes()[i];

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use oneport::internal::numbers::truncated_i64;
 pub(crate) use oneport_pictures::Unit;
 pub(crate) use oneport_pictures::svg::{bytes as show_bytes, counted, number, rounded};
 use serde::{Deserialize, Serialize, Serializer};
@@ -84,14 +85,15 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let part = if fraction.bytes().all(|b| b == b'0') {
         0
     } else {
-        let scale = 10u64.checked_pow(fraction.len() as u32).ok_or_else(help)?;
+        let digits = u32::try_from(fraction.len()).ok();
+        let scale = digits.and_then(|digits| 10u64.checked_pow(digits));
+        let scale = scale.ok_or_else(help)?;
         let scaled = fraction.parse::<u64>().map_err(|_| help())?;
         let product = u128::from(scaled) * u128::from(unit);
         if product % u128::from(scale) != 0 {
             return Err(format!("{text} is not a whole number of bytes"));
         }
-        // Less than `unit`, since the fraction is less than 1.
-        (product / u128::from(scale)) as u64
+        u64::try_from(product / u128::from(scale)).expect("part of a unit")
     };
     whole
         .checked_mul(unit)
@@ -277,7 +279,7 @@ pub(crate) struct Number(pub(crate) f64);
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         if self.0.fract() == 0.0 && self.0.abs() < MAX_BYTES as f64 {
-            s.serialize_i64(self.0 as i64)
+            s.serialize_i64(truncated_i64(self.0))
         } else {
             s.serialize_f64(self.0)
         }

@@ -29,6 +29,12 @@
 //! # Ok::<(), oneport::Error>(())
 //! ```
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "nodes, lines and ranks are few"
+)]
 #![forbid(unsafe_code)]
 
 mod blocks;
@@ -45,7 +51,7 @@ pub mod tree;
 use std::collections::HashMap;
 
 use oneport::error::{Error, Result};
-use oneport::internal::bytes;
+use oneport::internal::numbers::bytes;
 use oneport::machine::CostModel;
 use oneport::schedule::{Schedule, Step};
 

@@ -28,7 +28,7 @@ use std::fmt::Write as _;
 
 use super::{computation, ensure_own_ports, tags};
 use oneport::error::{Error, Result};
-use oneport::internal::bytes;
+use oneport::internal::numbers::bytes;
 use oneport::machine::{CostClass, CostModel};
 use oneport::rules::{End, Event, LocalOrder, OrderScratch};
 use oneport::schedule::{Schedule, Step};

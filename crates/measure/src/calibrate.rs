@@ -57,6 +57,7 @@ use super::fit::Measured;
 use super::probe::{Pair, Probe, ProbeEffort, Work, measure, team_of_two};
 use super::profile::{self, Machine, Point, Profile};
 use oneport::error::{Error, Result};
+use oneport::internal::numbers::truncated;
 use oneport::machine::{Eager, Level};
 use oneport::run::{Place, allowed_cores};
 
@@ -195,7 +196,7 @@ fn running_beside_all(place: &mut impl Place) -> Result<Option<f64>> {
     const PARTS: f64 = 1000.0;
     // From here on no rank works for another one that has not come yet.
     place.max(0)?;
-    let seen = running_beside().map_or(0, |running| (PARTS * running) as u64);
+    let seen = running_beside().map_or(0, |running| truncated(PARTS * running) as u64);
     let least = u64::MAX - place.max(u64::MAX - seen)?;
     Ok((least > 0).then_some(least as f64 / PARTS))
 }

@@ -14,6 +14,7 @@
 //! most, but only while the residuals are large enough to matter and the knot reduces them by a
 //! fair share. Values that would fall with the size are levelled.
 
+use oneport::internal::numbers::truncated;
 use oneport::machine::Piece;
 
 /// Maximum number of knots inside the range of sizes: at most five pieces.
@@ -227,7 +228,7 @@ pub fn quantile(values: &mut [f64], q: f64) -> f64 {
         return 0.0;
     };
     let at = q * last as f64;
-    let (low, part) = (at.floor() as usize, at.fract());
+    let (low, part) = (truncated(at), at.fract());
     let (a, b) = (values[low], values[(low + 1).min(last)]);
     a + (b - a) * part
 }

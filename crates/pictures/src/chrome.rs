@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::svg::Unit;
 use super::trace::{Activity, Source, Trace, What};
 use oneport::error::{Error, Result};
+use oneport::internal::numbers::truncated_i64;
 
 /// Maximal number of events of a trace in JSON: viewers take seconds per hundred thousand events.
 pub const MAX_EVENTS: usize = 1_000_000;
@@ -239,7 +240,7 @@ fn arrow(activity: &Activity, tid: usize, nanoseconds: f64, message: usize) -> V
 /// Whole nanoseconds in microseconds, as an integer where that is exact.
 fn microseconds(nanoseconds: f64) -> Value {
     match nanoseconds / 1e3 {
-        t if t.fract() == 0.0 && t.abs() < 9e15 => json!(t as i64),
+        t if t.fract() == 0.0 && t.abs() < 9e15 => json!(truncated_i64(t)),
         t => json!(t),
     }
 }

@@ -55,9 +55,10 @@ fn invert_colors(piece: &str, result: &mut String) {
 fn parse(digits: &str) -> Option<[u8; 3]> {
     let value = u32::from_str_radix(digits, 16).ok()?;
     let [_, r, g, b] = value.to_be_bytes();
+    let twice = |digit: u8| 17 * (digit & 15);
     match digits.len() {
         6 => Some([r, g, b]),
-        3 => Some([value >> 8, value >> 4 & 15, value & 15].map(|digit| digit as u8 * 17)),
+        3 => Some([g, b >> 4, b].map(twice)),
         _ => None,
     }
 }

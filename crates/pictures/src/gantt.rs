@@ -15,6 +15,7 @@ use super::svg::{
 use super::trace::{Activity, Source, Trace, Wait, What};
 use super::{Caption, MAX_BOXES};
 use oneport::error::{Error, Result};
+use oneport::internal::numbers::truncated;
 
 /// Maximal height in pixels; many programs that show pictures stop at 2^15.
 const MAX_HEIGHT: f64 = 30_000.0;
@@ -268,7 +269,7 @@ impl<'t> Chart<'t> {
         } else {
             1.0
         };
-        let count = (end / step * (1.0 + 1e-12)).floor() as usize;
+        let count = truncated(end / step * (1.0 + 1e-12));
         // The last time is always labelled; ordinary labels make room for it.
         let last = number(end, 6);
         let label_width = |text: &str| width(text, 11.0) + 8.0;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::blocks::ranges;
-use super::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, hex, width};
+use super::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, channel, hex, width};
 use super::trace::{Activity, Trace, What};
 
 /// One colour per segment, with distinct neighbours; reused cyclically if there are more segments.
@@ -38,7 +38,7 @@ pub(crate) fn color(segment: Option<usize>) -> usize {
 }
 
 fn mixed(color: [u8; 3], with: f64, part: f64) -> [u8; 3] {
-    color.map(|c| (f64::from(c) * (1.0 - part) + with * part).round() as u8)
+    color.map(|c| channel(f64::from(c) * (1.0 - part) + with * part))
 }
 
 /// Black or white, whichever has the larger contrast with a colour: 4.58 at least.

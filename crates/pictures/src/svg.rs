@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Write as _};
 
 use super::Caption;
+use oneport::internal::numbers::{signed, truncated_i64};
 
 /// Margin around a picture.
 pub const MARGIN: f64 = 16.0;
@@ -50,6 +51,16 @@ impl Display for At {
 /// Formats a colour: `#1e90ff`.
 pub fn hex([r, g, b]: [u8; 3]) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// The part of a colour nearest to `value`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "0 to 255"
+)]
+pub(crate) fn channel(value: f64) -> u8 {
+    value.round() as u8
 }
 
 /// Escapes text for XML and drops characters that XML does not allow.
@@ -247,6 +258,11 @@ pub fn rounded(value: f64, digits: usize) -> f64 {
     text.parse().unwrap_or(value)
 }
 
+/// The power of ten at or below `x`, which is positive: 2 for 100.
+pub(crate) fn exponent(x: f64) -> i32 {
+    i32::try_from(truncated_i64(x.log10().floor())).expect("a float is below 10^309")
+}
+
 /// Formats a number with about `digits` significant digits; whole numbers in full.
 pub fn number(value: f64, digits: usize) -> String {
     match value.abs() {
@@ -254,7 +270,8 @@ pub fn number(value: f64, digits: usize) -> String {
         _ if value.fract() == 0.0 => format!("{:.0}", value + 0.0),
         small if small < 1e-4 => format!("{:e}", rounded(value, digits)),
         size => {
-            let decimals = (digits as i32 - 1 - size.log10().floor() as i32).max(0) as usize;
+            let decimals =
+                usize::try_from(signed(digits) - 1 - i64::from(exponent(size))).unwrap_or(0);
             let text = format!("{value:.decimals$}");
             if text.contains('.') {
                 text.trim_end_matches('0').trim_end_matches('.').into()

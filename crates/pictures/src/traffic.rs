@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes, counted, hex, width};
+use super::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes, channel, counted, hex, width};
 use super::{Caption, MAX_BOXES};
 use oneport::error::{Error, Result};
+use oneport::internal::numbers::truncated;
 use oneport::machine::Levels;
 use oneport::schedule::{Schedule, Step};
 
@@ -181,7 +182,7 @@ impl Grid {
     fn axes(&self, svg: &mut Svg, rank_width: f64) {
         let (left, top) = self.corner;
         let middle_of = |rank: usize, side: f64| (rank as f64 + 0.5) * side;
-        let every = |side: f64, needed: f64| ((needed / side).ceil() as usize).max(1);
+        let every = |side: f64, needed: f64| truncated((needed / side).ceil()).max(1);
         let (across, down) = (
             every(self.cell.0, rank_width + 6.0),
             every(self.cell.1, 14.0),
@@ -234,6 +235,6 @@ fn scale(svg: &mut Svg, (x, y): (f64, f64), max_bytes: u64) -> f64 {
 
 /// Light to dark blue; no traffic is drawn in white.
 fn shade(part: f64) -> String {
-    let mix = |from: f64, to: f64| (from + (to - from) * part.clamp(0.0, 1.0)).round() as u8;
+    let mix = |from: f64, to: f64| channel(from + (to - from) * part.clamp(0.0, 1.0));
     hex([mix(222.0, 8.0), mix(235.0, 48.0), mix(247.0, 107.0)])
 }

@@ -58,6 +58,7 @@ impl Number for c_int {
 }
 
 impl Number for i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "both have 64 bits")]
     fn get(self) -> isize {
         self as isize
     }

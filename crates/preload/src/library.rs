@@ -242,7 +242,7 @@ impl Library {
             size,
             extent,
             is_named,
-            is_plain: is_named && low == 0 && extent == size as isize,
+            is_plain: is_named && low == 0 && usize::try_from(extent) == Ok(size),
         };
         if is_named {
             self.named.write().insert(handle, found);

@@ -32,7 +32,7 @@ impl Side {
     /// The block of a rank among equal ones of `n` items.
     pub(crate) fn block(&self, rank: usize, n: usize) -> Side {
         Side {
-            blocks: smallvec![((rank * n) as isize, n)],
+            blocks: smallvec![((rank * n).cast_signed(), n)],
             ..self.clone()
         }
     }

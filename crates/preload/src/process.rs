@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use oneport::Schedule;
 use oneport::internal::calls::{Datatype, Group, Intracommunicator, Moved, Part};
+use oneport::internal::numbers::index;
 use parking_lot::Mutex;
 use self_cell::self_cell;
 
@@ -200,7 +201,7 @@ impl Process {
             (self.library.functions.comm_set_attr)(
                 handle,
                 keyval,
-                std::ptr::without_provenance_mut(number as usize),
+                std::ptr::without_provenance_mut(index(number)),
             )
         };
         if code != 0 {

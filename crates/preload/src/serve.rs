@@ -90,7 +90,11 @@ fn perform(
     };
     let combine = |acc: &mut [u8], other: &[u8]| {
         let (from, into) = (other.as_ptr().cast(), acc.as_mut_ptr().cast());
-        let n = (acc.len() / bytes) as c_int;
+        let n = c_int::try_from(acc.len() / bytes).unwrap_or_else(|_| {
+            library
+                .own
+                .end_job("more items than MPI_Reduce_local counts")
+        });
         let operator = operator.unwrap_or_default();
         // SAFETY: `n` items of the datatype on either side, which do not overlap.
         let code = unsafe { (library.functions.reduce_local)(from, into, n, datatype, operator) };

@@ -14,6 +14,7 @@
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 
 use oneport::Ports;
+use oneport::internal::numbers::truncated;
 use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
 use oneport_steady::{Operation, Periodic, Platform, SolveMethod, generate, parse_fraction, solve};
 
@@ -49,7 +50,7 @@ fn main() -> oneport::Result<()> {
             let periodic = solution.periodic(None, None)?;
             let rho = solution.throughput.to_f64();
             let periods = (RUN_UNITS * rho / 2.0 / periodic.operations() as f64).ceil();
-            let n = periodic.operations() * (periods as usize).max(1);
+            let n = periodic.operations() * truncated(periods).max(1);
             let (short, long) = (seconds(&periodic, n)?, seconds(&periodic, 2 * n)?);
             let units = |seconds: f64| seconds / (UNIT_NS * 1e-9);
             let steady = n as f64 / units(long - short);

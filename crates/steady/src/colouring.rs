@@ -9,6 +9,7 @@ use super::lp::{Column, Pricing, maximise};
 use super::matching::maximum;
 use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
 use oneport::error::Result;
+use oneport::internal::numbers::{signed, truncated_i64};
 
 pub(super) enum Slotted {
     /// The loads fit into these slots, which take at most all the time.
@@ -110,13 +111,13 @@ impl Peeling<'_> {
         let left = self.left.iter().map(Fraction::to_f64);
         let most = left.fold(f64::MIN_POSITIVE, f64::max);
         // Tight ports and sets come first, then as many other edges as possible.
-        let unit = 1000 * (self.graph.len() as i64 + 1);
+        let unit = 1000 * (signed(self.graph.len()) + 1);
         let weights: Vec<i64> = (self.left.iter().zip(&counts))
             .map(|(w, &count)| {
                 if w.is_zero() {
                     return 0;
                 }
-                count as i64 * unit + 1 + (w.to_f64() / most * 900.0) as i64
+                signed(count) * unit + 1 + truncated_i64(w.to_f64() / most * 900.0)
             })
             .collect();
         let chosen = self.graph.heaviest(&weights);

@@ -7,6 +7,7 @@ use super::platform::Platform;
 use super::route::{Arborescence, Route, Task, TaskGraph};
 use super::steiner::{nearest_first, steiner};
 use super::weight::Weight;
+use oneport::internal::numbers::id;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
@@ -37,7 +38,7 @@ const MIN_QUICK_TARGETS: usize = 8;
 /// Whether the cheapest tree to so many of the nodes is found exactly.
 fn is_tree_exact(nodes: usize, targets: usize) -> bool {
     targets <= MAX_EXACT_TARGETS
-        || targets <= 16 && 3usize.pow(targets as u32) * nodes <= MAX_EXACT_WORK
+        || targets <= 16 && 3usize.pow(id(targets)) * nodes <= MAX_EXACT_WORK
 }
 
 impl Wanted {
@@ -119,7 +120,7 @@ impl Wanted {
         match targets {
             _ if self.personal || targets + 1 == nodes => nodes * edges,
             _ if is_tree_exact(nodes, targets) => {
-                3usize.pow(targets as u32) * nodes + ((nodes * nodes) << targets)
+                3usize.pow(id(targets)) * nodes + ((nodes * nodes) << targets)
             }
             _ => targets * nodes * nodes,
         }

@@ -3,6 +3,7 @@
 use super::fraction::{Fraction, whole};
 use super::platform::{Edge, Platform};
 use oneport::error::{Error, Result};
+use oneport::internal::numbers::index;
 use oneport::random::Generator;
 
 const MAX_NODES: usize = 1000;
@@ -147,5 +148,5 @@ impl LinkList {
 /// Returns a random number in `0..n`; 0 for `n = 0`. It is a remainder, unlike
 /// [`Generator::below`]: platforms that were generated before must stay the same.
 fn below(random: &mut Generator, n: usize) -> usize {
-    (random.next_u64() % n.max(1) as u64) as usize
+    index(random.next_u64() % n.max(1) as u64)
 }

@@ -10,6 +10,7 @@ use super::platform::Platform;
 use super::route::Route;
 use super::weight::{Weight, Whole};
 use dashu_int::IBig;
+use oneport::internal::numbers::truncated_i64;
 use oneport::machine::Ports;
 
 /// A set of edges that are busy at the same time (a matching), and its share of the time.
@@ -174,7 +175,10 @@ impl PortGraph {
 pub(super) fn rounded(weights: &[f64]) -> Vec<i64> {
     let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let scale = (1u64 << 45) as f64 / most;
-    weights.iter().map(|w| (w * scale).round() as i64).collect()
+    weights
+        .iter()
+        .map(|w| truncated_i64((w * scale).round()))
+        .collect()
 }
 
 /// Returns slots in which every edge is busy exactly as long as its load. Their total time is that

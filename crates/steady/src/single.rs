@@ -27,6 +27,7 @@ use super::problem::{Operation, Solution};
 use super::route::{Arborescence, Route};
 use super::scan::time_of;
 use oneport::error::{Error, Result};
+use oneport::internal::numbers::id;
 
 /// One route that all operations follow.
 #[derive(Debug, Clone)]
@@ -173,7 +174,7 @@ impl SingleSearch<'_> {
         let (n, edges) = (self.platform.nodes(), self.platform.edges().len());
         match &self.demand.combining {
             Some(Combining::Partial(partials)) if partials.ordered => n.pow(5),
-            Some(Combining::Partial(_)) => 3usize.pow(n as u32) * n * n,
+            Some(Combining::Partial(_)) => 3usize.pow(id(n)) * n * n,
             Some(Combining::Trees) => n * edges,
             None => {
                 let of = |targets: &Vec<usize>| self.demand.tree_work(n, edges, targets.len());

@@ -1,5 +1,6 @@
 //! Lower bounds of the number of rounds that formulas give, and ranks that cannot be reached.
 
+use oneport::internal::numbers::truncated;
 use oneport::plan::choose;
 use oneport::schedule::collective::{Extent, Holders};
 use oneport::{CostModel, Error, Ports, Request, Result, Schedule};
@@ -26,7 +27,7 @@ pub(crate) fn best_row(problem: &Problem) -> Option<(Schedule, usize)> {
     let choice = choose::choose(&request).ok()?;
     let schedule = choice.plan().ok()?;
     let makespan = schedule.simulate(&cost).ok()?.makespan();
-    Some((schedule, makespan.round() as usize))
+    Some((schedule, truncated(makespan.round())))
 }
 
 /// The largest lower bound; 0 if nothing has to be sent.
@@ -66,7 +67,7 @@ pub(crate) fn lower(problem: &Problem, facts: &Facts, row: Option<&Schedule>) ->
     }
     if let Some(schedule) = row {
         let known = schedule.lower_bound(&CostModel::new(1.0, 0.0)).largest;
-        bound = bound.max((known - 1e-6).ceil().max(0.0) as usize);
+        bound = bound.max(truncated((known - 1e-6).ceil()));
     }
     Ok(bound)
 }

@@ -18,7 +18,7 @@ pub struct Cnf {
 impl Cnf {
     pub(crate) fn variable(&mut self) -> Literal {
         self.variables += 1;
-        self.variables as Literal
+        Literal::try_from(self.variables).expect("fewer variables than 2^31")
     }
 
     pub(crate) fn clause(&mut self, literals: impl IntoIterator<Item = Literal>) {

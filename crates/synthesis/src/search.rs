@@ -1,5 +1,6 @@
 //! The search for the fewest rounds: down from a schedule that is known, else up from the bound.
 
+use oneport::internal::numbers::truncated;
 use oneport::{CostModel, Error, Result, Schedule};
 
 use crate::bounds;
@@ -195,7 +196,7 @@ impl Search<'_> {
                     }
                     Verdict::Satisfiable(values) => {
                         let mut sent = encoded.messages;
-                        sent.retain(|(_, literal)| values[*literal as usize - 1]);
+                        sent.retain(|(_, literal)| values[literal.unsigned_abs() as usize - 1]);
                         let sent = sent.into_iter().map(|(message, _)| message).collect();
                         return match self.found(facts, sent, &division, answer)? {
                             Some(rounds) => {
@@ -238,7 +239,7 @@ impl Search<'_> {
                 return Ok(None);
             };
             for (message, literals) in step.iter_mut().zip(literals) {
-                let is_in = |&literal: &i32| values[literal as usize - 1];
+                let is_in = |&literal: &i32| values[literal.unsigned_abs() as usize - 1];
                 message.round = literals.iter().position(is_in).unwrap_or(0);
             }
         }
@@ -262,7 +263,7 @@ impl Search<'_> {
         // Its makespan knows no links.
         let takes = match self.problem {
             Problem { steps: Some(_), .. } => rounds,
-            Problem { links: None, .. } => makespan.round() as usize,
+            Problem { links: None, .. } => truncated(makespan.round()),
             _ => used,
         };
         (answer.schedule, answer.upper) = (Some(schedule), Some(takes));

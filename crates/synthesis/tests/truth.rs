@@ -1,5 +1,12 @@
 //! Numbers of rounds that are known: published, or found by a search over states.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the numbers of tests are small"
+)]
+
 mod states;
 
 use oneport::plan::choose;

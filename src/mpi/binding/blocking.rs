@@ -1,9 +1,7 @@
 //! Messages by the library's functions that return when a message is done, to compare with.
 
-use std::ffi::c_int;
-
 use super::abi::Handle;
-use super::communicator::{Communicator, count};
+use super::communicator::{Communicator, count, counted};
 use crate::error::{Error, Result};
 use crate::run::engine::RankMemory;
 use crate::schedule::Step;
@@ -47,8 +45,8 @@ impl Communicator {
             let [span] = spans[..] else { continue };
             let (at, n, peer) = (
                 memory.address(span).cast::<std::ffi::c_void>(),
-                span.len as c_int,
-                *peer as c_int,
+                counted(span.len),
+                counted(*peer),
             );
             let (name, code) = if step.is_send() {
                 // SAFETY: `n` elements of the datatype, in bounds of the buffer.

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::abi::Handle;
 use super::blocking::ensure_message;
-use super::communicator::{Communicator, count};
+use super::communicator::{Communicator, count, counted};
 use super::library::Mpi;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
@@ -197,17 +197,17 @@ impl Communicator {
         let f = &mpi.functions;
         let layout = &own.schedule.layout()[rank];
         let (from, to) = addresses(layout, memory);
-        let (block, n) = (own.blocks.counts[rank], total_len(&layout.input) as c_int);
+        let (block, n) = (own.blocks.counts[rank], counted(total_len(&layout.input)));
         let (counts, before) = own.blocks.pointers();
         let op = own.operator;
         let code = match *own.schedule.collective() {
             // SAFETY: all ranks have a vector of as many elements.
             Collective::Broadcast { root } => unsafe {
-                (f.bcast)(to, block, t, root as c_int, comm)
+                (f.bcast)(to, block, t, counted(root), comm)
             },
             // SAFETY: `n` elements on either side; the output is the root's only.
             Collective::Reduce { root } => unsafe {
-                (f.reduce)(from, to, n, t, op, root as c_int, comm)
+                (f.reduce)(from, to, n, t, op, counted(root), comm)
             },
             // SAFETY: `n` elements on either side.
             Collective::Allreduce => unsafe { (f.allreduce)(from, to, n, t, op, comm) },
@@ -217,19 +217,19 @@ impl Communicator {
             Collective::Exscan => unsafe { (f.exscan)(from, to, n, t, op, comm) },
             // SAFETY: a block here; the root's output holds all.
             Collective::Gather { root } if own.regular => unsafe {
-                (f.gather)(from, block, t, to, block, t, root as c_int, comm)
+                (f.gather)(from, block, t, to, block, t, counted(root), comm)
             },
             // SAFETY: as above.
             Collective::Gather { root } => unsafe {
-                (f.gatherv)(from, block, t, to, counts, before, t, root as c_int, comm)
+                (f.gatherv)(from, block, t, to, counts, before, t, counted(root), comm)
             },
             // SAFETY: a block here; the root's input holds all.
             Collective::Scatter { root } if own.regular => unsafe {
-                (f.scatter)(from, block, t, to, block, t, root as c_int, comm)
+                (f.scatter)(from, block, t, to, block, t, counted(root), comm)
             },
             // SAFETY: as above.
             Collective::Scatter { root } => unsafe {
-                (f.scatterv)(from, counts, before, t, to, block, t, root as c_int, comm)
+                (f.scatterv)(from, counts, before, t, to, block, t, counted(root), comm)
             },
             // SAFETY: a block here; the output holds all.
             Collective::Allgather if own.regular => unsafe {

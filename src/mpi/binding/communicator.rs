@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::abi::{Handle, Intracommunicator};
 use super::library::Mpi;
 use crate::error::{Error, Result};
+use crate::machine::numbers::id;
 use crate::mpi::idle::Idle;
 use crate::run::{Element, ElementType, Op};
 
@@ -259,8 +260,7 @@ impl Communicator {
     pub(crate) fn fail(&self, error: &Error) -> ! {
         const PRECEDENCE: Duration = Duration::from_millis(250);
         const MAX_STAGGER: usize = 8;
-        // At most 8, which fits.
-        std::thread::sleep(PRECEDENCE * self.rank.min(MAX_STAGGER) as u32);
+        std::thread::sleep(PRECEDENCE * id(self.rank.min(MAX_STAGGER)));
         let (rank, size, host) = (self.rank, self.size, self.mpi.host());
         let text = format!("{error} (process {rank} of {size}, on {host})");
         self.mpi.end_job(&text);
@@ -343,4 +343,16 @@ pub(super) fn count(n: usize) -> Result<c_int> {
             "{n} elements are more than the 2^31 - 1 that MPI counts"
         ))
     })
+}
+
+/// A number that MPI can count: of elements that [`count`] has seen before, or of a process.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "asserted, and refused before"
+)]
+pub(super) fn counted(n: usize) -> c_int {
+    debug_assert!(c_int::try_from(n).is_ok(), "{n} is more than MPI counts");
+    n as c_int
 }

@@ -4,9 +4,10 @@ use std::cell::{Cell, RefMut};
 use std::ffi::c_int;
 
 use super::abi::{Datatype, Handle};
-use super::communicator::Communicator;
+use super::communicator::{Communicator, counted};
 use super::scratch::Scratch;
 use crate::error::Error;
+use crate::machine::numbers::{id, index};
 use crate::run::ElementType;
 use crate::run::engine::{
     Carrier, Combiner, Due, HalfTransfer, RankMemory, Received, RecvOp, Sent, Slots,
@@ -49,7 +50,7 @@ impl Communicator {
         element: ElementType,
     ) -> Requests {
         let datatype = Datatype(self.mpi.datatype(element));
-        self.requests_of(ends, scratch, datatype, element.bytes() as usize)
+        self.requests_of(ends, scratch, datatype, index(element.bytes()))
     }
 
     /// As [`Communicator::requests`], for elements of a datatype of the program, each of
@@ -267,7 +268,7 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
     fn send(&mut self, transfer: HalfTransfer<'j>, _: f64, _: Option<(&Slots, u32)>) {
         self.start_send(transfer, false);
         // A program has at most 2^30 steps.
-        self.requests.sent.push(transfer.step as u32);
+        self.requests.sent.push(id(transfer.step));
     }
 
     fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>) {
@@ -279,8 +280,7 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
 /// The partner of `transfer`, as MPI counts ranks.
 #[inline]
 fn rank(transfer: HalfTransfer<'_>) -> c_int {
-    // No world has more processes than MPI counts.
-    transfer.peer as c_int
+    counted(transfer.peer)
 }
 
 impl Drop for Messages<'_, '_> {

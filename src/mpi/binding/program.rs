@@ -20,9 +20,10 @@ use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
 use super::abi::Handle;
-use super::communicator::{Communicator, count};
+use super::communicator::{Communicator, count, counted};
 use super::scratch::Scratch;
 use crate::error::{Error, Result};
+use crate::machine::numbers::index;
 use crate::mpi::idle::Idle;
 use crate::run::ElementType;
 use crate::run::engine::{
@@ -83,7 +84,7 @@ impl<'w> ProgramMessages<'w> {
         oversubscribed: bool,
         deadline: Duration,
     ) -> Self {
-        let element_bytes = element.bytes() as usize;
+        let element_bytes = index(element.bytes());
         let head = || Scratch::new(HEAD_BYTES + SHORT_BYTES, 1);
         ProgramMessages {
             communicator,
@@ -107,8 +108,7 @@ impl<'w> ProgramMessages<'w> {
     /// Starts to send `n` elements of `datatype` at `from`.
     fn send(&self, from: *const u8, n: c_int, datatype: Handle, to: usize, tag: c_int) -> Handle {
         let (mpi, comm, mut request) = (self.communicator.mpi, self.communicator.handle, Handle(0));
-        // No world has more processes than MPI counts.
-        let to = to as c_int;
+        let to = counted(to);
         // SAFETY: `n` elements in bounds of the buffer or of scratch memory, which is not written
         // before the request has ended.
         let code = unsafe {
@@ -121,8 +121,7 @@ impl<'w> ProgramMessages<'w> {
     /// Starts to receive at most `n` elements of `datatype` at `into`.
     fn recv(&self, into: *mut u8, n: c_int, datatype: Handle, from: usize, tag: c_int) -> Handle {
         let (mpi, comm, mut request) = (self.communicator.mpi, self.communicator.handle, Handle(0));
-        // No world has more processes than MPI counts.
-        let from = from as c_int;
+        let from = counted(from);
         // SAFETY: room for `n` elements in bounds of the buffer or of scratch memory, which is not
         // touched before the request has ended.
         let code = unsafe {
@@ -151,7 +150,7 @@ impl<'w> ProgramMessages<'w> {
         let ignore = mpi.constants.status_ignore();
         // SAFETY: the address of an integer; no status is written.
         let code =
-            unsafe { (mpi.functions.iprobe)(peer as c_int, HEAD, comm, &raw mut found, ignore) };
+            unsafe { (mpi.functions.iprobe)(counted(peer), HEAD, comm, &raw mut found, ignore) };
         self.check("MPI_Iprobe", code);
         found != 0
     }
@@ -168,7 +167,7 @@ impl<'w> ProgramMessages<'w> {
         let bytes = time.bytes(0, TIME_BYTES);
         bytes.copy_from_slice(&end.to_le_bytes());
         let at = bytes.as_ptr();
-        let request = self.send(at, TIME_BYTES as c_int, self.byte(), to, ANSWER);
+        let request = self.send(at, counted(TIME_BYTES), self.byte(), to, ANSWER);
         self.answers.push((request, time));
     }
 
@@ -193,10 +192,9 @@ fn read_head(head: &[u8]) -> (f64, usize) {
     for (word, bytes) in words.iter_mut().zip(head.chunks_exact(8)) {
         word.copy_from_slice(bytes);
     }
-    // A sender's memory holds as many.
     (
         f64::from_le_bytes(words[0]),
-        u64::from_le_bytes(words[1]) as usize,
+        index(u64::from_le_bytes(words[1])),
     )
 }
 
@@ -218,7 +216,7 @@ impl<'t> Link<'t> for ProgramMessages<'_> {
             memory.pack(spans, &mut head[HEAD_BYTES..]);
         }
         // At most the longest head.
-        let (at, len) = (head.as_ptr(), head.len() as c_int);
+        let (at, len) = (head.as_ptr(), counted(head.len()));
         self.sending[0] = Some(self.send(at, len, self.byte(), to, HEAD));
         if inside < bytes {
             let at = if let [one] = spans {
@@ -232,7 +230,7 @@ impl<'t> Link<'t> for ProgramMessages<'_> {
             self.sending[1] = Some(self.send(at, n, self.datatype, to, BODY));
         }
         let into = self.answer.bytes(0, TIME_BYTES).as_mut_ptr();
-        self.sending[2] = Some(self.recv(into, TIME_BYTES as c_int, self.byte(), to, ANSWER));
+        self.sending[2] = Some(self.recv(into, counted(TIME_BYTES), self.byte(), to, ANSWER));
         Ok(())
     }
 
@@ -266,7 +264,7 @@ impl<'t> Link<'t> for ProgramMessages<'_> {
         let receiving = self.receiving.unwrap_or_else(|| {
             let head = self.received_head.bytes(0, HEAD_BYTES + SHORT_BYTES);
             // At most the longest head.
-            let (into, room) = (head.as_mut_ptr(), head.len() as c_int);
+            let (into, room) = (head.as_mut_ptr(), counted(head.len()));
             Receiving::Head(self.recv(into, room, self.byte(), from, HEAD))
         });
         self.receiving = Some(receiving);
@@ -294,7 +292,7 @@ impl<'t> Link<'t> for ProgramMessages<'_> {
                     self.received_body.message(0, spans).as_mut_ptr()
                 };
                 // The sender has counted them.
-                let n = elements as c_int;
+                let n = counted(elements);
                 let request = self.recv(into, n, self.datatype, from, BODY);
                 self.receiving = Some(Receiving::Body(request, theirs, !direct));
                 Received::Nothing

@@ -194,7 +194,9 @@ impl ReceiveSearch<'_> {
                 if found <= far {
                     // Descend with the same skip: a sum may contain it twice, since the target is
                     // r + p.
-                    self.path[self.depth] = e as u8;
+                    #[expect(clippy::cast_possible_truncation, reason = "fewer skips than bits")]
+                    let skip = e as u8;
+                    self.path[self.depth] = skip;
                     self.depth += 1;
                     self.position = found;
                     continue;

@@ -17,6 +17,7 @@
 //!
 //! Example, `p = 4`. Blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
 
+use crate::machine::numbers::id;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
@@ -133,9 +134,7 @@ impl Halves {
     fn half(&self, k: usize, rank: usize, mine: bool) -> Option<(usize, Spans)> {
         let j = member_of(rank, self.pairs)?;
         let partner = j ^ (1 << k);
-        let spans = self
-            .kept
-            .spans(if mine { j } else { partner }, k as u32 + 1);
+        let spans = self.kept.spans(if mine { j } else { partner }, id(k) + 1);
         (!spans.is_empty()).then(|| (self.members[partner], spans))
     }
 }

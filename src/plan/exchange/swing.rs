@@ -26,6 +26,7 @@
 //! Example, allgather, `p = 4`: 0↔3, 1↔2 (own block); 0↔1, 2↔3 (two blocks).
 
 use super::doubling_allreduce;
+use crate::machine::numbers::id;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
@@ -115,10 +116,9 @@ impl Swing {
 
     /// The number of the exchange that is round `k`, from far to near.
     fn exchange(&self, k: usize) -> Option<u32> {
-        (self.members.len().ilog2() as usize)
-            .checked_sub(k)
+        (self.members.len().ilog2())
+            .checked_sub(id(k))
             .filter(|_| k > 0)
-            .map(|s| s as u32)
     }
 
     /// Whether `rank` is the second one of a pair; `None` if it is in none.

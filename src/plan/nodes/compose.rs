@@ -41,6 +41,7 @@
 use super::embed::{Embedding, Group};
 use super::phases::NodeRequest;
 use crate::budget::search;
+use crate::machine::numbers::index;
 use crate::plan::choose::{Choice, with_best_segments};
 use crate::plan::prelude::*;
 use crate::plan::registry::{Composition, Nodes, Scope, Shape};
@@ -231,7 +232,7 @@ fn choose(algorithm: Option<&Algorithm>, request: &Request) -> Result<Choice> {
     }
     let ranks = request.ranks;
     let is_short = |a: &&Algorithm| {
-        let transfers = (a.transfers)(ranks, 1).saturating_mul(a.planning_work as usize);
+        let transfers = (a.transfers)(ranks, 1).saturating_mul(index(a.planning_work));
         search::is_short(ranks, transfers)
     };
     let mut space = Space::of(request);

@@ -7,6 +7,7 @@ use super::Split;
 use super::published::SymbolValues;
 use crate::budget::search;
 use crate::error::{Error, Result};
+use crate::machine::numbers::truncated;
 use crate::plan::registry::{Algorithm, BestSegment};
 use crate::plan::space::{Variant, first_best, variants};
 use crate::plan::{Request, Segments};
@@ -261,7 +262,7 @@ impl TriedSegments {
     /// Tries the sizes near the optimum of the closed form. `None` if that does not hold.
     fn near(&mut self, optimum: f64) -> Result<Option<Best>> {
         let m = self.variant.request.elements();
-        let [floor, ceil] = [optimum.floor(), optimum.ceil()].map(|size| (size as usize).max(1));
+        let [floor, ceil] = [optimum.floor(), optimum.ceil()].map(|size| truncated(size).max(1));
         let count = even_size(m, m.div_ceil(ceil));
         let fewer = even_size(m, m / floor);
         for size in [floor, ceil, count, fewer] {

@@ -20,6 +20,7 @@
 use super::variant::{LeftOut, Variant};
 use crate::budget::{quick, search};
 use crate::machine::Ports;
+use crate::machine::numbers::index;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::{self, Algorithm, BestRoot};
 use crate::plan::{Request, Segments};
@@ -87,7 +88,7 @@ impl<'a> Space<'a> {
         let transfers = (algorithm.transfers)(self.request.ranks, 1);
         self.searches_segments(algorithm)
             && !algorithm.searches_root(self.request)
-            && transfers.saturating_mul(search::SCHEDULES as usize) > quick::MAX_TRANSFERS
+            && transfers.saturating_mul(index(search::SCHEDULES)) > quick::MAX_TRANSFERS
     }
 }
 

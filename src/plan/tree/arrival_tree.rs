@@ -26,6 +26,7 @@ use std::collections::BinaryHeap;
 
 use super::postal;
 use crate::machine::TransferCost;
+use crate::machine::numbers::truncated_i64;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
@@ -160,7 +161,7 @@ impl Merging {
             }
         };
         for &rank in ranks {
-            let above = ((end - rank.ready) / time) as i64;
+            let above = truncated_i64((end - rank.ready) / time);
             // What comes before has to end as high as the rank begins.
             while parts.iter().rev().nth(1).is_some_and(|part| part.1 > above) {
                 merge_last(&mut parts);

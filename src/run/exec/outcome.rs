@@ -2,6 +2,7 @@
 
 use super::repeat::{RankReport, Reports};
 use crate::error::Result;
+use crate::machine::numbers;
 use crate::run::placement::Workers;
 use crate::run::testdata::Mismatch;
 use crate::run::wall::WallTimes;
@@ -111,7 +112,7 @@ impl Reports {
     /// time until the last rank arrives, `late` nanoseconds, does not count.
     pub(crate) fn wall_times(&self, warmup: usize, whole: bool, late: f64) -> Result<WallTimes> {
         let mut wall = WallTimes::new()?;
-        let late = late as u64;
+        let late = numbers::truncated(late) as u64;
         let repetitions = self.walls.first().map_or(0, Vec::len);
         for n in warmup..repetitions {
             let spans = self.walls.iter().map(|w| w[n]);

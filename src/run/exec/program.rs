@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crossbeam_utils::CachePadded;
 
 use crate::error::{Error, Result};
+use crate::machine::numbers::id;
 use crate::machine::{self, CostModel, Ports};
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::max_time;
@@ -153,7 +154,7 @@ impl<'s> Program<'s> {
         // Mismatches are reported when the run reaches them.
         let matching = Matching::new(schedule, |_| ())?;
         let mut lines = 0u64;
-        let mut wire = self.wires.len() as u32;
+        let mut wire = id(self.wires.len());
         for (rank, steps) in schedule.programs().iter().enumerate() {
             self.ranks[rank].slot = vec![NONE; steps.len()];
             for (i, step) in steps.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! The values of test inputs, made from scrambled bits for the operator that combines them.
 
+use crate::machine::numbers::{id, index};
 use crate::random::Generator;
 use crate::run::element::Element;
 
@@ -67,7 +68,7 @@ impl Draw {
             ..self
         };
         let draw = if self.shared & 1 == 0 { own } else { common };
-        (draw, rotated as i32)
+        (draw, id(index(rotated)).cast_signed())
     }
 
     /// Whether this rank holds the extreme value of the element.

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 
 use super::number;
+use crate::machine::numbers::truncated;
 use crate::schedule::collective::{Collective, Extent, Holders, Kind, Operands};
 use crate::schedule::{Layout, Spans, total_len};
 
@@ -109,7 +110,7 @@ impl Demand {
             // The smallest block is at most m / p, the largest at least that. Of fewer elements
             // than ranks, each is a block.
             ((_, Extent::Whole), (_, Extent::Block)) => {
-                let blocks = if m < number(p) { m as usize } else { p };
+                let blocks = if m < number(p) { truncated(m) } else { p };
                 Demand {
                     each: m / number(p),
                     mutual: if m < number(p) { 0 } else { p },

@@ -14,6 +14,7 @@
 //!
 //! Ranks that no link reaches have no path: a schedule for them is incorrect, whatever its time.
 
+use super::number;
 use crate::machine::{CostModel, Links, Ports};
 use crate::schedule::collective::{Collective, Extent, Holders, Operands};
 use crate::schedule::{Layout, total_len};
@@ -321,8 +322,4 @@ pub(super) fn min_link(cost: &CostModel) -> (f64, f64) {
 /// `time`, or 0 if it is infinite.
 fn finite(time: f64) -> f64 {
     if time.is_finite() { time } else { 0.0 }
-}
-
-fn number(n: usize) -> f64 {
-    n as f64
 }

@@ -1,6 +1,7 @@
 //! Times of algorithms under many arrivals of the ranks: each rank late in turn, or random ones.
 
 use oneport::internal::budget::search::MAX_WORK_OF_ARRIVALS;
+use oneport::internal::numbers::index;
 use oneport::plan::registry::{MadeFor, Planned};
 use oneport::simulate::Prepared;
 
@@ -147,7 +148,7 @@ fn under(
 /// Whether an algorithm is planned for each of `count` arrivals. Those that are not made for late
 /// ranks only choose among parts then, which is left out where it takes longer than some seconds.
 fn is_planned_anew(algorithm: &Algorithm, ranks: usize, count: usize) -> bool {
-    let work = (algorithm.transfers)(ranks, 1).saturating_mul(algorithm.planning_work as usize);
+    let work = (algorithm.transfers)(ranks, 1).saturating_mul(index(algorithm.planning_work));
     let is_quick = work.saturating_mul(count) <= MAX_WORK_OF_ARRIVALS;
     algorithm.depends_on_arrivals() && (algorithm.made_for == MadeFor::LateRanks || is_quick)
 }

@@ -182,9 +182,10 @@ pub(crate) fn wrapped_summary(
     summary: &[(&str, String)],
 ) -> Result<()> {
     /// Of names.
-    const MAX_WIDTH: usize = 36;
+    const MAX_WIDTH: u16 = 36;
     let names = summary.iter().map(|(name, _)| name.len());
-    let width = indent + names.max().unwrap_or(0).min(MAX_WIDTH) as u16;
+    let width = u16::try_from(names.max().unwrap_or(0)).unwrap_or(MAX_WIDTH);
+    let width = indent + width.min(MAX_WIDTH);
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     for (name, value) in summary {

@@ -6,6 +6,7 @@ mod report;
 
 use oneport::check;
 use oneport::internal::budget::memory::STEP_BYTES;
+use oneport::internal::numbers::truncated;
 use oneport_pictures::Trace;
 use oneport_steady::{
     Fraction, Operation, Packets, Periodic, Platform, Robustness, Route, Series, Single, Solution,
@@ -409,7 +410,7 @@ const MAX_RUN: usize = 1 << 28;
 
 /// Number of operations that makes start-up and clean-up negligible, within the limits.
 fn default_messages(periodic: &Periodic, runs: bool) -> usize {
-    let periods = ((periodic.lag() as f64 / OVERHEAD) as usize).max(20);
+    let periods = truncated(periodic.lag() as f64 / OVERHEAD).max(20);
     let max_periods = MAX_TRANSFERS / periodic.transfers().max(1);
     let memory = if runs { MAX_RUN } else { MAX_ELEMENTS };
     let memory = memory / periodic.buffers(periodic.operations()).max(1);

@@ -1,5 +1,6 @@
 //! Draws a steady-state platform: nodes on a circle, links as arrows.
 
+use oneport::internal::numbers::truncated;
 use oneport_pictures::svg::{Anchor, MARGIN, Svg, TEXT, number};
 use oneport_steady::{Fraction, Route, Solution, show_short};
 
@@ -37,7 +38,7 @@ pub(super) fn platform_svg(solution: &Solution, frame: &FrameArgs, caller: &Call
     let radius = platform.nodes() as f64 * ARC / std::f64::consts::TAU;
     let radius = radius.clamp(MIN_RADIUS, 2000.0);
     let width = (2.0 * (radius + 40.0 + MARGIN)).max(460.0);
-    let caption = frame.caption(caption(solution, (width / CHARACTER) as usize, caller));
+    let caption = frame.caption(caption(solution, truncated(width / CHARACTER), caller));
     let mut svg = Svg::default();
     let top = svg.caption(&caption, width);
     let circle = Circle {

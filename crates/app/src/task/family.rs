@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow, ensure};
 use oneport::Schedule;
 use oneport::check::Bits;
 use oneport::internal::budget::quick::MAX_TRANSFERS;
+use oneport::internal::numbers::index;
 use oneport::plan::Segments;
 use oneport::plan::registry::find;
 use oneport_measure::tune::{Sweep, TuningResult};
@@ -125,7 +126,7 @@ pub(crate) fn take_measured_tree(sweep: &Sweep, tuning: &mut TuningResult) -> Re
     let element_bytes = request.get_element_bytes();
     let mut families: Families<usize> = BTreeMap::new();
     for (number, row) in tuning.rows.iter().enumerate() {
-        let [elements, segment] = [row.bytes, row.segment].map(|n| (n / element_bytes) as usize);
+        let [elements, segment] = [row.bytes, row.segment].map(|n| index(n / element_bytes));
         let algorithm = find(request.get_collective(), &row.algorithm)?;
         let segments = Segments::of_size(elements, segment.max(1))?;
         let schedule = algorithm.plan(&request.clone().segments(segments))?;

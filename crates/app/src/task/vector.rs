@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
 use oneport::internal::budget::size::MAX_STEPS;
+use oneport::internal::numbers::index;
 use oneport::plan::Segments;
 use oneport::plan::space::SegmentChoice;
 use oneport::run::ElementType;
@@ -80,7 +81,7 @@ impl Vector {
         );
         let segments = match self.segment {
             Some(segment) => Segments::of_size(vector, self.elements("a segment", segment)?)?,
-            None => Segments::of_count(vector, count.max(1) as usize)?,
+            None => Segments::of_count(vector, index(count.max(1)))?,
         };
         Ok((Segments::whole(vector), SegmentChoice::Given(segments)))
     }

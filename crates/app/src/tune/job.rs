@@ -1,6 +1,7 @@
 //! A validated tuning job: the sweep and its settings.
 
 use oneport::internal::launch;
+use oneport::internal::numbers::index;
 use oneport::run::{Op, TeamOptions, Teams};
 use oneport_measure::tune::{Live, Sweep, Trial, TuningResult};
 use oneport_measure::{Machine, load_warning};
@@ -307,7 +308,7 @@ fn ensure_fits_memory(task: &PlanTask, bytes: u64) -> Result<()> {
     /// Buffer, input, output and expected output of each rank.
     const COPIES: u128 = 4;
     let (kind, ranks) = (task.algorithms[0].collective, task.request.ranks());
-    let need = COPIES * footprint(kind, ranks, bytes as usize, None);
+    let need = COPIES * footprint(kind, ranks, index(bytes), None);
     ensure_memory("measuring", need, "take fewer ranks or smaller vectors")
 }
 

@@ -1,5 +1,12 @@
 //! Tests of the command-line program: what it prints, reads, writes and refuses.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the numbers of tests are small"
+)]
+
 mod bits;
 mod call;
 mod circulant;

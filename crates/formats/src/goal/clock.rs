@@ -3,7 +3,7 @@
 use super::{GoalForm, GoalOptions};
 use crate::computation;
 use oneport::error::{Error, Result};
-use oneport::internal::bytes;
+use oneport::internal::numbers::bytes;
 use oneport::machine::{CostModel, Eager, Ports};
 use oneport::rules::{End, NodeKind};
 use oneport::schedule::{Schedule, Step};

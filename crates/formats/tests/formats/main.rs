@@ -1,5 +1,12 @@
 //! Tests of all formats: written files are read back, broken ones refused.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the numbers of tests are small"
+)]
+
 mod dot;
 mod goal;
 mod msccl;

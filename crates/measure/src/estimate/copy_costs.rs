@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::CoreModel;
-use oneport::internal::{MIN_LONG_BYTES, bytes, max_time};
+use oneport::internal::numbers::bytes;
+use oneport::internal::{MIN_LONG_BYTES, max_time};
 use oneport::machine::CostModel;
 use oneport::schedule::{Schedule, Span, Step};
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::summary::Summary;
 use super::{BASE_REPETITIONS, Sweep, Trial};
 use oneport::error::{Error, Result};
+use oneport::internal::numbers::truncated;
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::best_segment;
 use oneport::plan::{Request, Segments};
@@ -260,7 +261,7 @@ impl Search {
         } else {
             ratio
         };
-        let next = self.even((count as f64 * factor).round() as usize);
+        let next = self.even(truncated((count as f64 * factor).round()));
         let tried = |s: usize| s.cmp(&leader) == side && s.cmp(&next) != side;
         let new = self.count(next) != count && !self.segments().any(tried);
         new.then_some(next)

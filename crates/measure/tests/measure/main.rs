@@ -1,5 +1,11 @@
 //! Tests of calibration, tuning, guidelines and estimates, by their public functions.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the numbers of tests are small"
+)]
 #![allow(missing_docs)]
 
 /// The crate's own sources, of which calibration is made: what they offer to each other is private.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::blocks::Owners;
 use crate::legend::{FinestParts, color};
 use oneport::check::Finding;
+use oneport::internal::numbers::signed;
 use oneport::internal::{Held, History};
 use oneport::schedule::Schedule;
 
@@ -123,9 +124,9 @@ impl Buffers {
             "outputs": of_ranks(&|b| json!(b.output)),
             "wrong": of_ranks(&|b| json!(b.wrong)),
             "initial": of_ranks(&|b| json!(b.initial)),
-            "cell": differences(&column(|e| e.cell as i64)),
+            "cell": differences(&column(|e| signed(e.cell))),
             "shift": differences(&column(|e| e.shift)),
-            "list": column(|e| e.list as i64), "color": column(|e| e.color as i64),
+            "list": column(|e| signed(e.list)), "color": column(|e| signed(e.color)),
         })
     }
 }
@@ -186,7 +187,7 @@ fn add_cells(
             cell,
             list: run.content,
             index,
-            shift: index.wrapping_sub(borders[cell]) as i64,
+            shift: index.wrapping_sub(borders[cell]).cast_signed() as i64,
             color: color(owner),
         });
     }

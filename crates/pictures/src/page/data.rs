@@ -14,6 +14,7 @@ use crate::svg::scale;
 use crate::{Activity, Trace, Unit, Wait, What};
 use oneport::check::Finding;
 use oneport::internal::History;
+use oneport::internal::numbers::signed;
 use oneport::machine::CostModel;
 use oneport::rules::End;
 use oneport::schedule::Schedule;
@@ -172,7 +173,7 @@ impl PageData<'_> {
             let code = |(side, reason, wait): (End, WaitReason, Option<(usize, End)>)| {
                 let reason = names[1].number(format!("{reason:?}").to_lowercase());
                 let (awaited, end) = wait.unwrap_or((old, side));
-                let back = place[old] as i64 - place[awaited] as i64;
+                let back = signed(place[old]) - signed(place[awaited]);
                 (back, 4 * reason + 2 * side as usize + end as usize)
             };
             let ends = &[End::Sender, End::Receiver][usize::from(!delayed || a.port.is_none())..];
@@ -208,14 +209,14 @@ fn columns(nodes: &[PageNode], timed: bool) -> Value {
         Some(start(n) - std::mem::replace(last, start(n)))
     });
     let sizes: BTreeSet<u64> = nodes.iter().map(|n| n.bytes).collect();
-    let lane = |end: &NodeEnd| json!(end.lane.map_or(-1, |l| l as i64));
+    let lane = |end: &NodeEnd| json!(end.lane.map_or(-1, signed));
     let critical = nodes.iter().enumerate().filter(|(_, n)| n.critical);
     let mut columns = json!({
         "kind": column(&|n| json!(n.what)),
         "from": column(&|n| json!(n.ends[0].rank)), "to": column(&|n| json!(n.ends[1].rank)),
         "sendStep": column(&|n| json!(n.ends[0].step)), "step": column(&|n| json!(n.ends[1].step)),
         "outLane": column(&|n| lane(&n.ends[0])), "lane": column(&|n| lane(&n.ends[1])),
-        "part": column(&|n| json!(n.part.map_or(-1, |p| p as i64))),
+        "part": column(&|n| json!(n.part.map_or(-1, signed))),
         "color": column(&|n| json!(n.color)), "sizes": sizes, "size": column(&|n| json!(sizes.range(..n.bytes).count())),
         "after": column(&|n| n.after.iter().map(|a| a.0).collect()),
         "why": column(&|n| n.after.iter().map(|a| a.1).collect()), "writes": column(&|n| json!(n.writes)),
@@ -241,8 +242,8 @@ fn waits(trace: &Trace) -> Value {
         json!({
             "rank": wait.rank, "step": wait.step, "since": wait.since, "cycle": wait.in_cycle,
             "alone": wait.alone, "behind": wait.behind.map(|(step, why)| json!([step, format!("{why:?}").to_lowercase()])),
-            "lane": list.map_or(-1, |list| list as i64), "sends": sends,
-            "peer": wait.port.and(wait.peer).map_or(-1, |peer| peer as i64),
+            "lane": list.map_or(-1, signed), "sends": sends,
+            "peer": wait.port.and(wait.peer).map_or(-1, signed),
             "words": doing(wait.what, wait.peer),
         })
     };

@@ -2,6 +2,7 @@
 
 use crate::Tree;
 use oneport::error::Result;
+use oneport::internal::numbers::truncated_i64;
 use oneport::schedule::Schedule;
 
 /// Distance between neighbouring ranks of a tree (more where it is narrow) and of a circle, and
@@ -53,12 +54,13 @@ impl Positions {
         let low = at
             .iter()
             .fold([f64::MAX; 2], |l, p| [l[0].min(p[0]), l[1].min(p[1])]);
-        let pixels = |v: f64, axis: usize| (v - low[axis] + MARGIN).round() as i64;
+        let pixels = |v: f64, axis: usize| truncated_i64((v - low[axis] + MARGIN).round());
         let at: Vec<[i64; 2]> = at
             .iter()
             .map(|p| [pixels(p[0], 0), pixels(p[1], 1)])
             .collect();
-        let end = |axis: usize| at.iter().map(|p| p[axis]).max().unwrap_or(0) + MARGIN as i64;
+        let end =
+            |axis: usize| at.iter().map(|p| p[axis]).max().unwrap_or(0) + truncated_i64(MARGIN);
         Ok(Positions {
             size: [end(0), end(1)],
             at,

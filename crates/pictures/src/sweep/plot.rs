@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{Quantity, Sweep, SweepRow};
 use crate::svg::{
-    Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes as size, nice_step, number, width,
+    Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes as size, exponent, nice_step, number, width,
 };
 use crate::{Caption, Unit};
+use oneport::internal::numbers::truncated;
 
 /// Colours of lines. Fifteen lines look different in grey, too: five shapes, filled or not, and
 /// dashes after the last colour.
@@ -72,10 +73,7 @@ impl Axis {
     /// Powers of ten, with 2 and 5 times them where there are few; round numbers at equal
     /// distances in a narrow range.
     fn decimals(&self) -> Vec<f64> {
-        let (low, high) = (
-            self.low.log10().floor() as i32,
-            self.high.log10().ceil() as i32,
-        );
+        let (low, high) = (exponent(self.low), exponent(self.high) + 1);
         let ticks = |factors: &[f64]| -> Vec<f64> {
             let all = (low..=high).flat_map(|e| factors.iter().map(move |f| f * 10f64.powi(e)));
             all.filter(|t| (self.low..=self.high).contains(t)).collect()
@@ -115,7 +113,7 @@ impl Over {
     fn show(self, value: f64, unit: Unit) -> String {
         match self {
             Over::Delay => unit.show(value),
-            Over::Size => size(value as u64),
+            Over::Size => size(truncated(value) as u64),
             Over::Ranks => value.to_string(),
         }
     }

@@ -229,6 +229,7 @@ impl Field {
         const LOW: u128 = (ABOVE_PRIMES - 1) as u128;
         let below = u128::from(self.below);
         let folded = (value & LOW) + (value >> 61) * below;
+        #[expect(clippy::cast_possible_truncation, reason = "below 2^62")]
         let folded = ((folded & LOW) + (folded >> 61) * below) as u64;
         if folded >= self.prime() {
             folded - self.prime()
@@ -293,7 +294,7 @@ fn inverse(n: usize, columns: &[Vec<(usize, BasisEntry)>], field: Field) -> Opti
     for (place, entries) in columns.iter().enumerate() {
         for (row, entry) in entries {
             matrix[row * n + place] = match entry {
-                BasisEntry::Small(a) => a.rem_euclid(field.prime() as i64) as u64,
+                BasisEntry::Small(a) => a.rem_euclid(field.prime().cast_signed()) as u64,
                 BasisEntry::Large(a) => field.remainder(a),
             };
         }

@@ -3,6 +3,12 @@
 //! The crate's own sources are compiled here, without the parts that these do not need: what they
 //! offer to each other is private.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the numbers of tests are small"
+)]
 #![allow(dead_code, unreachable_pub)]
 
 #[path = "../../src/arborescence.rs"]

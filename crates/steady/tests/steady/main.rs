@@ -1,6 +1,13 @@
 //! Tests of steady-state throughput: against brute force, between methods, and by checking,
 //! simulating and running periodic schedules.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the numbers of tests are small"
+)]
+
 mod brute;
 #[path = "../../../../tests/support/cases.rs"]
 mod cases;

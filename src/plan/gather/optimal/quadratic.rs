@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use self::windows::{Columns, RowWindow, TileState};
 use super::table::{RangeTimes, TILE, place};
+use crate::machine::numbers::id;
 use crate::plan::gather::GatherProblem;
 use crate::rules::max_time;
 
@@ -66,10 +67,10 @@ impl<const N: usize> QuadraticCosts<N> {
         for (r, &size) in problem.sizes().iter().enumerate() {
             sum += size;
             sent.push(linear.beta * sum as f64);
-            let of = usize::from(N > 1 && size == 0);
-            class.push(of as u8);
+            let of = u8::from(N > 1 && size == 0);
+            class.push(of);
             let mut next = below[r];
-            next[of] = r as u32 + 1;
+            next[usize::from(of)] = id(r) + 1;
             below.push(next);
         }
         QuadraticCosts {
@@ -135,7 +136,7 @@ impl<const N: usize> QuadraticCosts<N> {
             }
             crossover = k;
         }
-        columns.crossover[class][c] = crossover as u32;
+        columns.crossover[class][c] = id(crossover);
         (crossover, before)
     }
 
@@ -340,7 +341,7 @@ impl<const N: usize> QuadraticCosts<N> {
                         }
                         crossover = k;
                     }
-                    work.columns.crossover_left[class][c] = crossover as u32;
+                    work.columns.crossover_left[class][c] = id(crossover);
                     if crossover < end {
                         let time = cells[self.starts[crossover] + row] + self.message(i, crossover);
                         best = min_time(best, time);

@@ -2,6 +2,7 @@
 
 use super::bounds::lower_bound;
 use super::broadcast::{Broadcast, four_rank_broadcast, reversed};
+use crate::machine::numbers::truncated;
 use crate::plan::Transfer;
 use crate::plan::pipeline::uni_greedy::Greedy;
 use crate::rules::max_time;
@@ -120,7 +121,7 @@ fn concurrency_caps(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Ve
     let (below, above) = (average.floor(), average.ceil());
     let mut caps = Vec::new();
     for cap in [average.round(), below, above, above + 1.0, p as f64 / 2.0] {
-        let cap = (cap as usize).clamp(1, p / 2);
+        let cap = truncated(cap).clamp(1, p / 2);
         if !caps.contains(&cap) {
             caps.push(cap);
         }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{NEVER, QuadraticCosts, min_time};
+use crate::machine::numbers::id;
 use crate::plan::gather::optimal::table::{TILE, place};
 
 /// State of the columns that are filled together.
@@ -139,8 +140,8 @@ impl<const N: usize> Columns<N> {
             let (right, left) = crossover(j);
             self.sending[c] = program.alpha + program.sent[j + 1];
             for class in 0..N {
-                self.crossover[class][c] = right as u32;
-                self.crossover_left[class][c] = left as u32;
+                self.crossover[class][c] = id(right);
+                self.crossover_left[class][c] = id(left);
             }
         }
         self.windows.low = [[u32::MAX; TILE]; N];
@@ -211,7 +212,7 @@ impl<const N: usize> QuadraticCosts<N> {
             }
             windows.upto[class][k % TILE * TILE + c] = min;
         }
-        windows.low[class][c] = low as u32;
+        windows.low[class][c] = id(low);
         windows.before[class][c] = if now == group {
             NEVER
         } else {
