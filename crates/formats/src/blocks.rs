@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::sum;
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
+use oneport::internal::numbers::id;
 use oneport::schedule::collective::{Extent, Holders, Kind};
 use oneport::schedule::{Layout, Span, Spans, Step};
 
@@ -215,7 +216,7 @@ impl HappensBefore {
         let paths = longest_paths(rank.len(), edges, |_| 0).unwrap_or_default();
         HappensBefore {
             predecessors: Grouped::new(rank.len(), edges.iter().copied()),
-            depth: paths.into_iter().map(|(_, depth)| depth as u32).collect(),
+            depth: paths.into_iter().map(|(_, depth)| id(depth)).collect(),
             rank,
             chain,
             last_wait,
@@ -493,7 +494,7 @@ impl<'g> RaceSearch<'g> {
         let mut far = std::mem::take(&mut self.far);
         let depth_of = |node: u32| self.graph.depth[node as usize];
         far.sort_unstable_by_key(|&(a, _)| depth_of(a));
-        let mut order: Vec<u32> = (0..self.visited.len() as u32).collect();
+        let mut order: Vec<u32> = (0..id(self.visited.len())).collect();
         order.sort_unstable_by_key(|&node| depth_of(node));
         // By node: the pairs whose first step it is or comes after.
         let mut after = vec![[0u64; WORDS]; self.visited.len()];

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use oneport::error::Result;
+use oneport::internal::numbers::truncated;
 use oneport::machine::CostModel;
 use oneport::rules::Event;
 use oneport::schedule::{Schedule, Step};
@@ -58,7 +59,8 @@ pub fn messages_by_round(schedule: &Schedule) -> Result<Vec<(u64, usize, &Step)>
                 && !step.is_empty()
                 && let Some(node) = simulation.prepared().node(from, Event::transferred(i))
             {
-                messages.push((simulation.finish(node) as u64, from, step));
+                let round = truncated(simulation.finish(node)) as u64;
+                messages.push((round, from, step));
             }
         }
     }

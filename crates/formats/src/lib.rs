@@ -29,12 +29,6 @@
 //! # Ok::<(), oneport::Error>(())
 //! ```
 
-#![allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    reason = "nodes, lines and ranks are few"
-)]
 #![forbid(unsafe_code)]
 
 mod blocks;

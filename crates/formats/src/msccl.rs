@@ -175,6 +175,48 @@ struct ThreadStep {
     origin: Option<(usize, usize, bool)>,
 }
 
+impl ThreadStep {
+    /// A part of step `i` of a program.
+    fn of(i: usize, step: &Step, (src, dst, count): (ChunkAt, ChunkAt, usize)) -> ThreadStep {
+        let theirs_first = match step {
+            Step::RecvCombine { order, .. } | Step::Combine { order, .. } => {
+                *order == Order::TheirsFirst
+            }
+            _ => false,
+        };
+        let (what, src, dst) = match step {
+            Step::Send { .. } => ("s", src, dst),
+            Step::Recv { .. } => ("r", src, dst),
+            // The executor combines the message with what it reads at `src` of this rank.
+            Step::RecvCombine { .. } => ("rrc", dst, dst),
+            Step::Copy { .. } => ("cpy", src, dst),
+            Step::Combine { .. } => ("re", src, dst),
+        };
+        ThreadStep {
+            what,
+            src,
+            dst,
+            count,
+            waits: None,
+            awaited: false,
+            origin: Some((i, step.port().unwrap_or(0), theirs_first)),
+        }
+    }
+
+    /// Waits only.
+    fn nop(waits: Option<(usize, usize)>) -> ThreadStep {
+        ThreadStep {
+            what: "nop",
+            src: ('i', 0),
+            dst: ('o', 0),
+            count: 0,
+            waits,
+            awaited: false,
+            origin: None,
+        }
+    }
+}
+
 impl ThreadBlock {
     fn write(&self, text: &mut String, id: usize) {
         let or_none = |n: Option<usize>| n.map_or("-1".to_string(), |n| n.to_string());
@@ -249,46 +291,16 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
                 blocks[block].steps[step].awaited = true;
             }
             let last = waits.pop();
-            let line = |what, src, dst, count| ThreadStep {
-                what,
-                src,
-                dst,
-                count,
-                waits: None,
-                awaited: false,
-                origin: None,
-            };
-            let nop = |wait| ThreadStep {
-                waits: wait,
-                ..line("nop", ('i', 0), ('o', 0), 0)
-            };
             let steps = &mut blocks[id].steps;
-            steps.extend(waits.into_iter().map(Some).map(nop));
-            let theirs_first = match step {
-                Step::RecvCombine { order, .. } | Step::Combine { order, .. } => {
-                    *order == Order::TheirsFirst
-                }
-                _ => false,
-            };
+            steps.extend(waits.into_iter().map(Some).map(ThreadStep::nop));
             let mate = mates[rank][i].map(|(peer, step)| (&placed[peer], &programs[peer][step]));
             let first = steps.len();
-            for (src, dst, count) in parts(step, &placed[rank], mate, chunk, MAX_COUNT) {
-                let (what, src, dst) = match step {
-                    Step::Send { .. } => ("s", src, dst),
-                    Step::Recv { .. } => ("r", src, dst),
-                    // The executor combines the message with what it reads at `src` of this rank.
-                    Step::RecvCombine { .. } => ("rrc", dst, dst),
-                    Step::Copy { .. } => ("cpy", src, dst),
-                    Step::Combine { .. } => ("re", src, dst),
-                };
-                let origin = Some((i, step.port().unwrap_or(0), theirs_first));
-                let line = line(what, src, dst, count);
-                steps.push(ThreadStep { origin, ..line });
-            }
+            let parts = parts(step, &placed[rank], mate, chunk, MAX_COUNT).into_iter();
+            steps.extend(parts.map(|part| ThreadStep::of(i, step, part)));
             match steps.get_mut(first) {
                 Some(line) => line.waits = last,
                 // A wrong local step, with no source for what others wait for.
-                None if total_len(step.writes()) > 0 => steps.push(nop(last)),
+                None if total_len(step.writes()) > 0 => steps.push(ThreadStep::nop(last)),
                 None => {}
             }
             done.push((id, steps.len().saturating_sub(1)));

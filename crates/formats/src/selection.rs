@@ -302,6 +302,26 @@ pub fn write(library: Library, table: &SelectionTable) -> Result<Option<Written>
     if named(&rules, max_size).next().is_none() {
         return Ok(None);
     }
+    let notes = notes(library, table, [own, missing, beyond]);
+    let rules = &rules[..];
+    let text = match library {
+        Library::OpenMpi => open_mpi(family, table, rules),
+        Library::OpenMpiJson => open_mpi_json(family, table, rules),
+        Library::Intel => intel(family, table, rules),
+        Library::Mpich => mpich::write(family, table, rules),
+    };
+    Ok(Some(Written { text, notes }))
+}
+
+/// What a reader of the rules should know: where times come from, and at which sizes no rule stands,
+/// because the library's own choice is as fast, because it lacks the algorithms, or because it
+/// compares no sizes that large.
+fn notes(
+    library: Library,
+    table: &SelectionTable,
+    [own, missing, beyond]: [Vec<String>; 3],
+) -> Vec<String> {
+    let (library_name, _, max_size) = library.summary();
     let mut notes = vec![format!("times: {}", table.origin)];
     if !own.is_empty() {
         notes.push(format!(
@@ -329,14 +349,7 @@ pub fn write(library: Library, table: &SelectionTable) -> Result<Option<Written>
         ));
     }
     notes.extend(library.note().map(String::from));
-    let rules = &rules[..];
-    let text = match library {
-        Library::OpenMpi => open_mpi(family, table, rules),
-        Library::OpenMpiJson => open_mpi_json(family, table, rules),
-        Library::Intel => intel(family, table, rules),
-        Library::Mpich => mpich::write(family, table, rules),
-    };
-    Ok(Some(Written { text, notes }))
+    notes
 }
 
 /// Bytes of a segment, 0 for none: one that holds all is none.

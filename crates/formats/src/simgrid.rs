@@ -92,20 +92,7 @@ pub fn write(
     let mut cost = kind.costs(&options.cost).into_owned();
     let refuse = |why: &str| Err(Error::usage(format!("SimGrid: {why}")));
     let crossbar = options.network == Network::Crossbar;
-    let empty = |s: &Step| s.peer().is_some() && s.is_empty();
-    let why = match cost.class().0 {
-        _ if schedule.programs().iter().flatten().any(empty) => {
-            "an empty message takes a latency there, and no time in the model (choose sizes that leave none empty)"
-        }
-        CostClass::Pieces(_) => {
-            "a link has one latency and one bandwidth, these costs have several (give alpha and beta)"
-        }
-        CostClass::Links(_) if !crossbar => "costs of each pair of ranks are for the crossbar",
-        CostClass::Linear(_) | CostClass::Links(_) if cost.overlaps() => {
-            "a process computes or communicates, here computation overlaps communication"
-        }
-        CostClass::Linear(_) | CostClass::Links(_) => "",
-    };
+    let why = refusal(schedule, &cost, crossbar);
     if !why.is_empty() {
         return refuse(why);
     }
@@ -166,12 +153,27 @@ pub fn write(
         };
         files.push((format!("rank-{rank}.txt"), text));
     }
-    let limit = if eager {
-        "thresh:2147483647"
-    } else {
-        "thresh:0"
-    };
-    Ok((files, COMMAND.replace("thresh:0", limit)))
+    let limit = if eager { i32::MAX } else { 0 };
+    let command = COMMAND.replace("thresh:0", &format!("thresh:{limit}"));
+    Ok((files, command))
+}
+
+/// Why SimGrid cannot have the times of these costs; empty if it may.
+fn refusal(schedule: &Schedule, cost: &CostModel, crossbar: bool) -> &'static str {
+    let empty = |s: &Step| s.peer().is_some() && s.is_empty();
+    match cost.class().0 {
+        _ if schedule.programs().iter().flatten().any(empty) => {
+            "an empty message takes a latency there, and no time in the model (choose sizes that leave none empty)"
+        }
+        CostClass::Pieces(_) => {
+            "a link has one latency and one bandwidth, these costs have several (give alpha and beta)"
+        }
+        CostClass::Links(_) if !crossbar => "costs of each pair of ranks are for the crossbar",
+        CostClass::Linear(_) | CostClass::Links(_) if cost.overlaps() => {
+            "a process computes or communicates, here computation overlaps communication"
+        }
+        CostClass::Linear(_) | CostClass::Links(_) => "",
+    }
 }
 
 struct SimgridTrace<'a> {
@@ -199,17 +201,7 @@ impl SimgridTrace<'_> {
                 at(event, End::Receiver)
             }
         };
-        // Beginnings of transfers and computations, in the order of model time.
-        let mut events: Vec<(f64, Event)> = Vec::new();
-        for (i, step) in self.program.iter().enumerate() {
-            if step.peer().is_some() {
-                events.push((start(Event::transferred(i)), Event::transferred(i)));
-            }
-            if step.computes() {
-                events.push((start(Event::computed(i)), Event::computed(i)));
-            }
-        }
-        events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let events = self.events(start);
         let mut text = format!("{} init\n", self.rank);
         let compute = |text: &mut String, time: f64| {
             let flops = time * self.options.second * 1e9;
@@ -265,6 +257,21 @@ impl SimgridTrace<'_> {
         }
         let _ = writeln!(text, "{} finalize", self.rank);
         Some(text)
+    }
+
+    /// All transfers and computations with their starts, in the order of these.
+    fn events(&self, start: impl Fn(Event) -> f64) -> Vec<(f64, Event)> {
+        let mut events: Vec<(f64, Event)> = Vec::new();
+        for (i, step) in self.program.iter().enumerate() {
+            if step.peer().is_some() {
+                events.push((start(Event::transferred(i)), Event::transferred(i)));
+            }
+            if step.computes() {
+                events.push((start(Event::computed(i)), Event::computed(i)));
+            }
+        }
+        events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        events
     }
 
     /// Waits for a transfer, once; computations are done when the process goes on.

@@ -1,9 +1,11 @@
 //! The whole numbers in a file, and whether LogGOPSim computes the model's time from them.
 
+use std::borrow::Cow;
+
 use super::{GoalForm, GoalOptions};
 use crate::computation;
 use oneport::error::{Error, Result};
-use oneport::internal::numbers::bytes;
+use oneport::internal::numbers::{bytes, id, truncated};
 use oneport::machine::{CostModel, Eager, Ports};
 use oneport::rules::{End, NodeKind};
 use oneport::schedule::{Schedule, Step};
@@ -42,8 +44,7 @@ impl GoalClock {
         let kind = schedule.collective().kind();
         let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
         let length = |send: &Step| if kind.has_data() { send.len() } else { 1 };
-        let lengths = || sends.clone().map(length);
-        let first = lengths().next().unwrap_or(1);
+        let lengths: Vec<usize> = sends.map(length).collect();
         let mut clock = GoalClock {
             cost: kind.costs(&options.cost).into_owned(),
             element_bytes: schedule.element_bytes(),
@@ -56,44 +57,18 @@ impl GoalClock {
         if form == GoalForm::Bytes {
             return Ok(clock);
         }
-        let (cost, message) = (&clock.cost, clock.transfer(first));
-        let latency = cost.latency_between(0, 0);
-        let differs = lengths().find(|&n| n != first).filter(|_| uniform);
-        let sizes = format!(
-            "all messages take the same time, here some have {first} elements and others {} \
-             (choose sizes that all segments and blocks divide)",
-            differs.unwrap_or(first)
-        );
-        let why = if calls {
-            "LogGOPSim knows no calls, with one partner at a time"
-        } else if uniform && !ports.is_bidirectional() {
-            "LogGOPSim's hosts send and receive at once, these ports are unidirectional"
-        } else if cost.links().is_some() {
-            "LogGOPSim has one L and one g, these costs differ between ranks"
-        } else if cost.overlaps() {
-            "a calc of LogGOPSim occupies its host, here computation overlaps communication"
-        } else if differs.is_some() {
-            &sizes
-        } else if first == 0 {
-            "every message takes time, here all are empty"
-        } else if lengths().any(|n| n == 0) {
-            "every message takes time, here some are empty"
-        } else if uniform && (latency > 0.0 || cost.sends_eagerly() != Eager::None) {
-            "it has neither latency nor eager sends"
-        } else if timed && ports.k() > 1 {
-            "a host of LogGOPSim takes one message at a time, these have several ports"
-        } else {
-            &other_port_numbers(schedule)?
-        };
+        let why = clock.refuses(schedule, &lengths)?;
         if !why.is_empty() {
-            return refuse(why);
+            return refuse(&why);
         }
+        let message = clock.transfer(lengths.first().copied().unwrap_or(1));
+        let cost = &clock.cost;
         let mut times: Vec<f64> = clock.computations(schedule).collect();
         times.extend((0..schedule.ranks()).map(|rank| cost.arrival(rank)));
-        times.push(latency);
+        times.push(cost.latency_between(0, 0));
         let rounds = uniform && message > 0.0 && times.iter().all(|&t| t == 0.0);
         times.push(message);
-        times.extend(lengths().map(|n| clock.transfer(n)));
+        times.extend(lengths.iter().map(|&n| clock.transfer(n)));
         let fits = |scale: &f64| {
             times.iter().all(|t| {
                 let n = (t * scale).round();
@@ -116,6 +91,41 @@ impl GoalClock {
         }
         clock.message = message;
         Ok(clock)
+    }
+
+    /// Why LogGOPSim cannot have the times of a schedule whose messages have these lengths; empty if
+    /// it can.
+    fn refuses(&self, schedule: &Schedule, lengths: &[usize]) -> Result<Cow<'static, str>> {
+        let (uniform, timed) = (self.form == GoalForm::Uniform, self.form == GoalForm::Timed);
+        let (cost, ports) = (&self.cost, schedule.ports());
+        let latency = cost.latency_between(0, 0);
+        let first = lengths.first().copied().unwrap_or(1);
+        let differs = lengths.iter().find(|&&n| n != first).filter(|_| uniform);
+        let why = if matches!(ports, Ports::Telephone { .. }) {
+            "LogGOPSim knows no calls, with one partner at a time"
+        } else if uniform && !ports.is_bidirectional() {
+            "LogGOPSim's hosts send and receive at once, these ports are unidirectional"
+        } else if cost.links().is_some() {
+            "LogGOPSim has one L and one g, these costs differ between ranks"
+        } else if cost.overlaps() {
+            "a calc of LogGOPSim occupies its host, here computation overlaps communication"
+        } else if let Some(other) = differs {
+            return Ok(Cow::Owned(format!(
+                "all messages take the same time, here some have {first} elements and others {other} \
+                 (choose sizes that all segments and blocks divide)"
+            )));
+        } else if first == 0 {
+            "every message takes time, here all are empty"
+        } else if lengths.contains(&0) {
+            "every message takes time, here some are empty"
+        } else if uniform && (latency > 0.0 || cost.sends_eagerly() != Eager::None) {
+            "it has neither latency nor eager sends"
+        } else if timed && ports.k() > 1 {
+            "a host of LogGOPSim takes one message at a time, these have several ports"
+        } else {
+            return Ok(Cow::Owned(other_port_numbers(schedule)?));
+        };
+        Ok(Cow::Borrowed(why))
     }
 
     /// Time of a message of `n` elements.
@@ -145,7 +155,7 @@ impl GoalClock {
     }
 
     pub(super) fn count(&self, time: f64) -> u64 {
-        (time * self.scale).round() as u64
+        truncated((time * self.scale).round()) as u64
     }
 
     /// The size of the message of a step.
@@ -206,7 +216,7 @@ impl GoalClock {
         // the time from which on it is ready, since when it is queued, and until when it keeps
         // others waiting.
         let late = |rank| (rank, 0, false, 0, (0, 0), arrival(rank));
-        let mut turns: Vec<_> = (0..schedule.ranks() as u32).map(late).collect();
+        let mut turns: Vec<_> = (0..id(schedule.ranks())).map(late).collect();
         for (n, node) in prepared.nodes().iter().enumerate() {
             let transfer = node.kind == NodeKind::Transfer;
             for (end, rank) in [(End::Sender, node.from), (End::Receiver, node.to)] {

@@ -89,6 +89,35 @@ struct PlacedParts {
 }
 
 impl PlacedParts {
+    /// The parts between the ends of all spans, and what each of them is; not yet where.
+    fn cut(layout: &Layout, program: &[Step]) -> PlacedParts {
+        let of_steps = program
+            .iter()
+            .flat_map(|s| s.reads().iter().chain(s.writes()));
+        let spans = || of_steps.clone().chain(&layout.input).chain(&layout.output);
+        let spans = spans().filter(|s| s.len > 0);
+        let mut cuts: Vec<usize> = spans.flat_map(|s| [s.offset, s.end()]).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let part = |w: &[usize]| PlacedPart {
+            len: w[1] - w[0],
+            ..PlacedPart::default()
+        };
+        let mut parts = PlacedParts {
+            parts: cuts.windows(2).map(part).collect(),
+            cuts,
+        };
+        parts.visit(&layout.input, |part, offset| part.input = Some(offset));
+        parts.visit(&layout.output, |part, offset| part.output = Some(offset));
+        for step in program {
+            parts.visit(step.reads(), |part, _| part.used = true);
+            parts.visit(step.writes(), |part, _| {
+                (part.used, part.written) = (true, true)
+            });
+        }
+        parts
+    }
+
     fn of(&self, span: Span) -> std::ops::Range<usize> {
         if span.len == 0 {
             return 0..0;
@@ -120,31 +149,8 @@ impl PlacedParts {
 }
 
 fn of_rank(layout: &Layout, program: &[Step]) -> Placed {
-    let of_steps = program
-        .iter()
-        .flat_map(|s| s.reads().iter().chain(s.writes()));
-    let spans = || of_steps.clone().chain(&layout.input).chain(&layout.output);
-    let spans = spans().filter(|s| s.len > 0);
-    let mut cuts: Vec<usize> = spans.flat_map(|s| [s.offset, s.end()]).collect();
-    cuts.sort_unstable();
-    cuts.dedup();
-    let part = |w: &[usize]| PlacedPart {
-        len: w[1] - w[0],
-        ..PlacedPart::default()
-    };
-    let mut parts = PlacedParts {
-        parts: cuts.windows(2).map(part).collect(),
-        cuts,
-    };
+    let mut parts = PlacedParts::cut(layout, program);
     let [input, output] = [&layout.input, &layout.output].map(|spans| total_len(spans));
-    parts.visit(&layout.input, |part, offset| part.input = Some(offset));
-    parts.visit(&layout.output, |part, offset| part.output = Some(offset));
-    for step in program {
-        parts.visit(step.reads(), |part, _| part.used = true);
-        parts.visit(step.writes(), |part, _| {
-            (part.used, part.written) = (true, true)
-        });
-    }
     let mut scratch = 0;
     // What is copied at the start, as (from, to, length).
     let mut copied = Vec::new();

@@ -6,6 +6,7 @@ use super::parse::{ChannelType, Op, OpAt, OpName, Place, Plan};
 use crate::blocks::{Access, Edge, HappensBefore, in_cycle, longest_paths};
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
+use oneport::internal::numbers::id;
 
 /// Messages that the operations of switches may become, and writes of packets that others may read,
 /// beside 64 for each operation: as many as fit into some 200 MB.
@@ -505,7 +506,7 @@ impl<'p> PlanGraph<'p> {
                 "{at} ({name:?}) and others wait for each other in a cycle"
             ))
         })?;
-        let mut order: Vec<u32> = (0..self.nodes.len() as u32).collect();
+        let mut order: Vec<u32> = (0..id(self.nodes.len())).collect();
         order.sort_by_key(|&i| {
             let (messages, depth) = paths[i as usize];
             (messages, sends(i as usize), depth)
@@ -526,7 +527,7 @@ impl<'p> PlanGraph<'p> {
             // By node: which of 64 GPUs have started before.
             let bit = |gpu: usize| {
                 gpu.checked_sub(first)
-                    .map_or(0, |i| 1u64.checked_shl(i as u32).unwrap_or(0))
+                    .map_or(0, |i| 1u64.checked_shl(id(i)).unwrap_or(0))
             };
             let mut started = vec![0u64; self.nodes.len()];
             for &i in order {
@@ -570,8 +571,8 @@ impl<'p> PlanGraph<'p> {
                 }
             }
         }
-        let rank = self.nodes.iter().map(|node| node.at.gpu as u32).collect();
-        let itself = (0..self.nodes.len() as u32).collect();
+        let rank = self.nodes.iter().map(|node| id(node.at.gpu)).collect();
+        let itself = (0..id(self.nodes.len())).collect();
         let graph = HappensBefore::new(&self.edges, rank, self.chain.clone(), itself);
         let ordered = graph.ensure_ordered(accesses.len(), |rank, of_rank| {
             of_rank.append(&mut accesses[rank]);
@@ -593,8 +594,8 @@ impl<'p> PlanGraph<'p> {
         }
         let sends = (rank == node.at.gpu) == (node.name == OpName::Put);
         Some(match self.plan.op(node.at).n[..] {
-            [send, receive] => (if sends { send } else { receive }) as u32,
-            ref n => n[0] as u32,
+            [send, receive] => id(if sends { send } else { receive }),
+            ref n => id(n[0]),
         })
     }
 

@@ -21,6 +21,7 @@ use crate::msccl::place::{Placed, place};
 use crate::msccl::{ChunkAt, Mate, collective, gcd, mates, parts};
 use crate::{Written, ensure_own_ports};
 use oneport::error::{Error, Result};
+use oneport::internal::numbers::id;
 use oneport::rules::{LocalOrder, OrderScratch};
 use oneport::schedule::collective::Holders;
 use oneport::schedule::{Order, Schedule, Span, Step};
@@ -243,7 +244,7 @@ impl<'s> PlanWriter<'s> {
         gpus.resize_with(ranks, GpuNames::default);
         memory.resize_with(ranks, Chunks::default);
         let start = |rank: usize| Moved {
-            node: rank as u32,
+            node: id(rank),
             block: rank,
             phase: 0,
         };
@@ -269,7 +270,7 @@ impl<'s> PlanWriter<'s> {
     /// Lets ranks whose memory others use at first tell them that they have started.
     fn starts(&mut self) -> Result<()> {
         for rank in 0..self.placed.len() {
-            self.signal_early(rank as u32)?;
+            self.signal_early(id(rank))?;
         }
         Ok(())
     }
@@ -304,8 +305,8 @@ impl<'s> PlanWriter<'s> {
         }
         // A message has the number of its send.
         let event = |rank: usize, i: usize| match self.mates[rank][i] {
-            Some((from, send)) if !placed[rank].program[i].is_send() => (first[from] + send) as u32,
-            _ => (first[rank] + i) as u32,
+            Some((from, send)) if !placed[rank].program[i].is_send() => id(first[from] + send),
+            _ => id(first[rank] + i),
         };
         let mut edges: Vec<Edge> = Vec::new();
         for (rank, placed) in placed.iter().enumerate() {
@@ -344,33 +345,14 @@ impl<'s> PlanWriter<'s> {
             Some((to, _, step)) => self.block(to, port(step))?,
             None => self.block(rank, port(step))?,
         };
-        let node = self.moved.len() as u32;
+        let node = id(self.moved.len());
         let phase = 0;
         self.moved.push(Moved { node, block, phase });
         let (to, writes) = match received {
             Some((to, _, step)) => (to, step.writes()),
             None => (rank, step.writes()),
         };
-        let mut before = Vec::new();
-        for (at, spans, writes) in [(rank, step.reads(), false), (to, writes, true)] {
-            let moved = &self.moved;
-            let mut same = |a: u32, b: u32| moved[a as usize].block == moved[b as usize].block;
-            for span in spans.iter().filter(|span| span.len > 0) {
-                let range = span.offset..span.end();
-                self.memory[at].access(range, writes, node, &mut same, &mut before);
-            }
-        }
-        // The memory of another rank is not used before that has started.
-        let own = self.blocks[block].rank;
-        before.extend(
-            [rank, to]
-                .map(|other| other as u32)
-                .into_iter()
-                .filter(|&r| r as usize != own),
-        );
-        before.sort_unstable();
-        before.dedup();
-        before.retain(|&earlier| earlier != node);
+        let before = self.before(node, (rank, step.reads()), (to, writes));
         self.order(block, &before)?;
         self.moved[node as usize].phase = self.blocks[block].phase;
         let mates = received.map(|(to, _, step)| (&placed[to], step));
@@ -407,6 +389,32 @@ impl<'s> PlanWriter<'s> {
             });
         }
         self.signal_early(node)
+    }
+
+    /// What happens before `node`, which reads memory of one rank and writes memory of one.
+    fn before(
+        &mut self,
+        node: u32,
+        (from, reads): (usize, &[Span]),
+        (to, writes): (usize, &[Span]),
+    ) -> Vec<u32> {
+        let mut before = Vec::new();
+        for (at, spans, writes) in [(from, reads, false), (to, writes, true)] {
+            let moved = &self.moved;
+            let mut same = |a: u32, b: u32| moved[a as usize].block == moved[b as usize].block;
+            for span in spans.iter().filter(|span| span.len > 0) {
+                let range = span.offset..span.end();
+                self.memory[at].access(range, writes, node, &mut same, &mut before);
+            }
+        }
+        // The memory of another rank is not used before that has started.
+        let own = self.blocks[self.moved[node as usize].block].rank;
+        let others = [from, to].into_iter().filter(|&rank| rank != own);
+        before.extend(others.map(id));
+        before.sort_unstable();
+        before.dedup();
+        before.retain(|&earlier| earlier != node);
+        before
     }
 
     /// The thread block of a rank for a port.

@@ -8,6 +8,7 @@ use super::file::{GpuBlock, GpuLine, MscclFile, StepKind, at};
 use crate::blocks::{Access, BufferStarts, Edge, HappensBefore, NONE, in_cycle, longest_paths};
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
+use oneport::internal::numbers::id;
 
 /// What of a line a node of the graph is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,7 +156,7 @@ impl<'f> LineGraph<'f> {
                 }
                 self.nodes.push(node);
             }
-            last.push(self.nodes.len() as u32 - 1);
+            last.push(id(self.nodes.len()) - 1);
         }
         Ok(last)
     }
@@ -163,7 +164,7 @@ impl<'f> LineGraph<'f> {
     /// Adds what the lines of the rank whose nodes begin with `first` wait for (`depid`, `deps`).
     /// `last` has the last node of each line.
     fn add_dependences(&mut self, first: usize, last: &[Vec<u32>]) -> Result<()> {
-        for (node, me) in self.nodes[first..].iter().zip(first as u32..) {
+        for (node, me) in self.nodes[first..].iter().zip(id(first)..) {
             let Some((block, step)) = node.line.waits else {
                 continue;
             };
@@ -298,7 +299,7 @@ impl<'f> LineGraph<'f> {
         // The two ends of a message are one event. Events: the messages, then the nodes.
         let messages = self.messages.len();
         let nodes = messages..messages + self.nodes.len();
-        let mut events: Vec<u32> = nodes.map(|event| event as u32).collect();
+        let mut events: Vec<u32> = nodes.map(id).collect();
         for (&(send, receive), event) in self.messages.iter().zip(0..) {
             events[send as usize] = event;
             events[receive as usize] = event;
@@ -402,11 +403,11 @@ impl<'f> LineGraph<'f> {
             });
             let last = last_wait.last().copied().filter(|_| same);
             last_wait.push(match node.line.waits {
-                Some(_) if node.part != LinePart::Send => i as u32,
+                Some(_) if node.part != LinePart::Send => id(i),
                 _ => last.unwrap_or(NONE),
             });
         }
-        let rank = self.nodes.iter().map(|node| node.rank as u32).collect();
+        let rank = self.nodes.iter().map(|node| id(node.rank)).collect();
         let graph = HappensBefore::new(&self.all_edges(&[]), rank, chain, last_wait);
         let mut nodes = self.nodes.iter().zip(0..).peekable();
         let ordered = graph.ensure_ordered(memory.len(), |rank, accesses| {
