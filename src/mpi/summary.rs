@@ -54,36 +54,32 @@ pub(super) fn summary(spec: &RunSpec<'_>, buffers: &dyn RunBuffers) -> Vec<Strin
             schedule.steps(),
             digest(&(schedule.programs(), schedule.shared_ports()))
         ),
-        if buffers.has_inputs() {
-            "has inputs of its own"
-        } else {
-            "has test data"
-        }
-        .to_owned(),
-        if spec.verified {
-            "verifies its results"
-        } else {
-            "does not verify its results"
-        }
-        .to_owned(),
+        either(
+            buffers.has_inputs(),
+            "has inputs of its own",
+            "has test data",
+        ),
+        either(
+            spec.verified,
+            "verifies its results",
+            "does not verify its results",
+        ),
         if reduces {
             combines(&spec.operator, buffers)
         } else {
             "combines nothing".to_owned()
         },
         format!("runs {repetitions} repetitions after {warmup} that are not timed"),
-        if *eager {
-            "has senders that need not wait"
-        } else {
-            "has senders that wait for their receivers"
-        }
-        .to_owned(),
-        if *keep_inputs {
-            "keeps its inputs"
-        } else {
-            "writes its inputs before each repetition"
-        }
-        .to_owned(),
+        either(
+            *eager,
+            "has senders that need not wait",
+            "has senders that wait for their receivers",
+        ),
+        either(
+            *keep_inputs,
+            "keeps its inputs",
+            "writes its inputs before each repetition",
+        ),
         format!("waits {deadline:?} for a partner"),
         costs(cost),
     ]
@@ -101,14 +97,13 @@ pub(super) fn program_summary<T: Element>(
         format!("has {} port(s)", in_words(ports)),
         format!("combines by {}", operator.name()),
         format!("waits {deadline:?} for a partner"),
-        if options.record {
-            "records its steps"
-        } else {
-            "records no steps"
-        }
-        .to_owned(),
+        either(options.record, "records its steps", "records no steps"),
         costs(&options.cost),
     ]
+}
+
+fn either(is_so: bool, yes: &str, no: &str) -> String {
+    if is_so { yes } else { no }.to_owned()
 }
 
 fn in_words(ports: Ports) -> String {

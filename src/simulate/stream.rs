@@ -379,31 +379,16 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
             (mine.time, mine.elements, mine.key) = (time, elements, key);
             return Ok(true);
         };
-        let (from, to, sent, expected) = if sends {
-            (rank, peer, elements, theirs.elements)
-        } else {
-            (peer, rank, theirs.elements, elements)
-        };
-        if sent != expected {
-            return Err(Error::wrong(format!(
-                "rank {from} sends {sent} elements to rank {to}, which expects {expected}"
-            )));
-        }
-        if self.platform && sent > 0 && !self.models[0].cost.linked(from, to) {
-            return Err(ErrorKind::NoLink { from, to }.into());
-        }
-        let node = Node {
-            kind: NodeKind::Transfer,
-            from: id(from),
-            to: id(to),
-            elements: sent as u64,
-        };
+        let sides = [(rank, elements), (peer, theirs.elements)];
+        let [sender, receiver] = if sends { sides } else { [sides[1], sides[0]] };
+        let links = self.platform.then_some(self.models[0].cost);
+        let node = transfer(sender, receiver, links)?;
         let [mine, other] = ends(&self.models, &node, sends, &time, &theirs.time);
         theirs.time = other;
         theirs.key = DONE;
         self.transfers += 1;
-        self.messages += usize::from(sent > 0);
-        self.elements = self.elements.saturating_add(sent);
+        self.messages += usize::from(elements > 0);
+        self.elements = self.elements.saturating_add(elements);
         self.latest = max_time(self.latest, max_time(mine[0], other[0]));
         self.slots.get(rank, list).time = mine;
         // The peer can be the rank itself: its other slot is then handled at its next visit.
@@ -510,4 +495,28 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
             )
         })
     }
+}
+
+/// The transfer between two sides, each a rank and a number of elements; where links are given, over
+/// one of them.
+#[inline]
+fn transfer(
+    (from, sent): (usize, usize),
+    (to, expected): (usize, usize),
+    links: Option<&CostModel>,
+) -> Result<Node> {
+    if sent != expected {
+        return Err(Error::wrong(format!(
+            "rank {from} sends {sent} elements to rank {to}, which expects {expected}"
+        )));
+    }
+    if links.is_some_and(|links| sent > 0 && !links.linked(from, to)) {
+        return Err(ErrorKind::NoLink { from, to }.into());
+    }
+    Ok(Node {
+        kind: NodeKind::Transfer,
+        from: id(from),
+        to: id(to),
+        elements: sent as u64,
+    })
 }

@@ -327,6 +327,19 @@ impl Trees {
         Trees { trees, busy, moved }
     }
 
+    /// By node: the edges into it, from the least busy senders first, where most of the exchanges
+    /// that help are.
+    fn entries(&self, search: &SingleSearch<'_>) -> Vec<Vec<usize>> {
+        let mut entries: Vec<Vec<usize>> = vec![Vec::new(); search.platform.nodes()];
+        for (i, edge) in search.platform.edges().iter().enumerate() {
+            entries[edge.dst].push(i);
+        }
+        for entries in &mut entries {
+            entries.sort_by_key(|&e| &self.busy[search.graph.links()[e].0] + &search.costs[e]);
+        }
+        entries
+    }
+
     /// Makes one exchange that relieves a busiest port. Returns false if there is none, if none is
     /// needed, or if as many as `left` have been tried.
     fn exchange(&mut self, search: &SingleSearch<'_>, left: &mut usize) -> bool {
@@ -343,14 +356,7 @@ impl Trees {
             let (out, into) = links[edge];
             self.busy[out] == *most || self.busy[into] == *most
         };
-        let mut entries: Vec<Vec<usize>> = vec![Vec::new(); platform.nodes()];
-        for (i, edge) in edges.iter().enumerate() {
-            entries[edge.dst].push(i);
-        }
-        // The least busy senders first: most of the exchanges that help are there.
-        for entries in &mut entries {
-            entries.sort_by_key(|&e| &self.busy[links[e].0] + &search.costs[e]);
-        }
+        let entries = self.entries(search);
         for (at, tree) in self.trees.iter().enumerate() {
             let mut entering = vec![None; platform.nodes()];
             // A message of its own passes the ports before it, too.

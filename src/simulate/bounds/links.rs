@@ -64,10 +64,6 @@ impl Needs {
         let only = |root: usize, n: f64| -> Vec<f64> {
             (0..p).map(|r| if r == root { n } else { 0.0 }).collect()
         };
-        let of_others = |sizes: &[f64]| -> Vec<f64> {
-            let all: f64 = sizes.iter().sum();
-            sizes.iter().map(|n| all - n).collect()
-        };
         let displaced = (0, 0.0);
         let row = collective.kind().row();
         let ((source, has), (target, gets)) = (row.input, row.output);
@@ -109,6 +105,15 @@ impl Needs {
                 displaced,
             };
         }
+        Needs::of_all(inputs, outputs, (has, gets))
+    }
+
+    /// Every rank has something for others, and gets something of them.
+    fn of_all(inputs: Vec<f64>, outputs: Vec<f64>, (has, gets): (Extent, Extent)) -> Needs {
+        let of_others = |sizes: &[f64]| -> Vec<f64> {
+            let all: f64 = sizes.iter().sum();
+            sizes.iter().map(|n| all - n).collect()
+        };
         let sent = match gets {
             Extent::Whole => inputs.clone(),
             _ => of_others(&outputs),
@@ -130,7 +135,7 @@ impl Needs {
             sent: sent.into_iter().enumerate().map(needed).collect(),
             received,
             path: Path::All,
-            displaced,
+            displaced: (0, 0.0),
         }
     }
 

@@ -377,17 +377,12 @@ pub fn evaluate_on(
     };
     let max = place.max_ranks();
     compared.retain(|one| {
-        let plans = one.sides.iter().flatten().map(|&(i, _)| &plans.planned[i]);
-        let most = plans.clone().map(|plan| plan.variant.request.ranks()).max();
-        let reason = if plans.clone().any(|plan| plan.call.free_computation) {
-            "combining without cost exists in the model only".to_string()
-        } else if let Some(most) = most.filter(|&most| most > max) {
-            format!("{most} ranks are more than the {max} that can be measured here")
-        } else {
-            return true;
-        };
-        report.add_unavailable(one.guideline.name, reason);
-        false
+        let reason = plans.not_measured(one, max);
+        let measured = reason.is_none();
+        if let Some(reason) = reason {
+            report.add_unavailable(one.guideline.name, reason);
+        }
+        measured
     });
     let sides = compared.iter().flat_map(|one| one.sides.iter().flatten());
     let mut selected: Vec<usize> = sides.map(|&(plan, _)| plan).collect();

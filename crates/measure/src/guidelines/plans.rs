@@ -75,6 +75,18 @@ impl CallTime {
 }
 
 impl<'a> Plans<'a> {
+    /// Why the sides of a guideline cannot be measured, where there are at most `max` ranks.
+    pub(super) fn not_measured(&self, one: &Compared, max: usize) -> Option<String> {
+        let sides = one.sides.iter().flatten();
+        let plans = sides.map(|&(plan, _)| &self.planned[plan]);
+        if plans.clone().any(|plan| plan.call.free_computation) {
+            return Some("combining without cost exists in the model only".to_string());
+        }
+        let most = plans.map(|plan| plan.variant.request.ranks()).max();
+        most.filter(|&most| most > max)
+            .map(|most| format!("{most} ranks are more than the {max} that can be measured here"))
+    }
+
     pub(super) fn new(setting: &'a Setting) -> Plans<'a> {
         Plans {
             setting,

@@ -268,6 +268,34 @@ impl Sweep {
              <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Which leads where\"><table id=\"leads\"></table></div></figure>\n"
                 .to_string(),
         ];
+        let (open, note) = if self.players.is_empty() {
+            ("", "")
+        } else {
+            (
+                " open",
+                "<p class=\"note\">An algorithm's name opens its schedule, to step through.</p>\n",
+            )
+        };
+        let body = format!(
+            "<div class=\"charts\">\n{}</div>\n<details{open}><summary>All {} rows</summary>\n{note}{}</details>\n",
+            charts.concat(),
+            self.rows.len(),
+            self.table()
+        );
+        let plain = self.unit() == Unit::Plain;
+        let number = |row: &SweepRow| self.rows.iter().position(|other| std::ptr::eq(other, row));
+        let leaders = self.leaders().into_iter();
+        let leaders: Vec<_> = leaders
+            .map(|lead| (number(lead.row), lead.equals))
+            .collect();
+        let data = json!({
+            "rows": self.rows, "leaders": leaders, "plain": plain, "players": self.players,
+        });
+        heading.page(&body, &data, &format!("{UNPACK}{SCRIPT}"))
+    }
+
+    /// All rows as a table of a page, the fastest of each place in bold.
+    fn table(&self) -> String {
         // Delays, and times under several arrivals, are rare.
         let has = |of: fn(&SweepRow) -> Option<f64>| self.rows.iter().any(|row| of(row).is_some());
         let several_dists = self.rows.iter().any(|row| row.dist.is_some());
@@ -307,31 +335,8 @@ impl Sweep {
             let best = rows[0];
             rows.into_iter().map(move |row| (row, best))
         });
-        let all = columns.html("all", "All rows", rows, |&(row, best)| {
+        columns.html("all", "All rows", rows, |&(row, best)| {
             std::ptr::eq(row, best)
-        });
-        let (open, note) = if self.players.is_empty() {
-            ("", "")
-        } else {
-            (
-                " open",
-                "<p class=\"note\">An algorithm's name opens its schedule, to step through.</p>\n",
-            )
-        };
-        let body = format!(
-            "<div class=\"charts\">\n{}</div>\n<details{open}><summary>All {} rows</summary>\n{note}{all}</details>\n",
-            charts.concat(),
-            self.rows.len()
-        );
-        let plain = self.unit() == Unit::Plain;
-        let number = |row: &SweepRow| self.rows.iter().position(|other| std::ptr::eq(other, row));
-        let leaders = self.leaders().into_iter();
-        let leaders: Vec<_> = leaders
-            .map(|lead| (number(lead.row), lead.equals))
-            .collect();
-        let data = json!({
-            "rows": self.rows, "leaders": leaders, "plain": plain, "players": self.players,
-        });
-        heading.page(&body, &data, &format!("{UNPACK}{SCRIPT}"))
+        })
     }
 }

@@ -23,6 +23,8 @@ const MIN_ROOM: f64 = 140.0;
 /// The least part of the width that the area of the lines has beside their names: where it would
 /// have less, the names stand below it.
 const MIN_PART: f64 = 0.62;
+/// The height of a name.
+const NAME: f64 = TEXT + 2.0;
 
 /// An axis from `low` to `high`, drawn from `from` to `to`. It is logarithmic unless it starts at
 /// 0.
@@ -217,132 +219,230 @@ impl Look {
 /// Quadratic in the number of rows. Of what else varies, the largest value is drawn, of
 /// distributions the last name. Rows that do not have the quantity are left out.
 pub fn plot(sweep: &Sweep, quantity: Quantity, top: Option<usize>, caption: &Caption) -> String {
-    let points = sweep.points();
-    let several = |different: BTreeSet<u64>| different.len() > 1;
-    let over = match () {
-        () if points.iter().any(|point| point.late.is_some()) => Over::Delay,
-        () if several(points.iter().map(|point| point.bytes).collect()) => Over::Size,
-        () => Over::Ranks,
-    };
-    let most = points.iter().map(|point| point.ranks).max().unwrap_or(0);
-    let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
-    let dist = points.iter().map(|point| point.dist).max().flatten();
-    let is_shown = |row: &SweepRow| {
-        (over == Over::Ranks || row.ranks == most)
-            && (over == Over::Size || row.bytes == largest)
-            && row.dist.as_deref() == dist
-    };
-    // With the value of each.
-    let rows = sweep.rows.iter().filter(|row| is_shown(row));
-    let rows = rows.filter_map(|row| Some((row, sweep.quantity(row, quantity)?)));
-    let rows: Vec<(&SweepRow, f64)> = rows.collect();
-    let names = fastest(sweep, &rows, top);
-    let is_own = |name: &str| rows.iter().any(|(row, _)| row.own && row.algorithm == name);
-    let looks = names.iter().enumerate();
-    let looks: Vec<Look> = looks.map(|(i, name)| Look::new(i, is_own(name))).collect();
-    let rows: Vec<_> = rows
-        .into_iter()
-        .filter(|(row, _)| names.contains(&&*row.algorithm))
-        .collect();
-    let unit = sweep.unit();
-    let show = |value: f64| quantity.show(value, unit);
-    let mut values: Vec<f64> = rows.iter().map(|(row, _)| over.of(row)).collect();
-    values.sort_by(f64::total_cmp);
-    values.dedup();
-    if values.len() < 2 {
-        return bars(&rows, quantity, unit, caption);
+    let drawn = Drawn::of(sweep, quantity, top);
+    let places = drawn.places();
+    if places.len() < 2 {
+        return bars(&drawn, caption);
     }
-    let least = |row: &SweepRow| match quantity {
-        Quantity::Time => row.late.and(row.least),
-        _ => None,
-    };
-    let heights = || {
-        let all = rows.iter();
-        all.flat_map(|&(row, value)| [Some(value), least(row)])
-            .flatten()
-    };
-
-    let labels = Axis::new(heights(), 0.0, 1.0).decimals();
-    let labels = labels.into_iter().map(|tick| width(&show(tick), TEXT));
-    let left = MARGIN + labels.fold(0.0, f64::max) + 6.0;
-    let widths = names.iter().map(|name| width(name, TEXT) * 1.05);
-    let beside = widths.clone().fold(0.0, f64::max) + 12.0 + MARGIN;
-    let is_below = caption
-        .room
-        .is_some_and(|room| room - left - beside < MIN_PART * room);
-    let beside = if is_below { MARGIN } else { beside };
-    let room = caption
-        .room
-        .map_or(ROOM.0, |room| (room - left - beside).max(MIN_ROOM));
-    let right = left + room;
-    let whole = right + beside;
     let mut svg = Svg::default();
+    let area = Area::headed(&mut svg, &drawn, caption);
+    let x = match drawn.over {
+        Over::Delay => Axis::from_zero(places.iter().copied(), area.left, area.right()),
+        _ => Axis::new(places.iter().copied(), area.left, area.right()),
+    };
+    let y = Axis::new(drawn.heights(), area.bottom(), area.top);
+    frame(&mut svg, &drawn, &area, places, [&x, &y]);
+    crossovers(&mut svg, &drawn, &area, &x);
+    let ends = lines(&mut svg, &drawn, [&x, &y]);
+    let bottom = if area.is_below {
+        name_below(&mut svg, &area, ends)
+    } else {
+        name_beside(&mut svg, &area, ends);
+        area.bottom() + 2.0 * LINE
+    };
+    svg.finish(area.whole, bottom + MARGIN, caption)
+}
+
+/// What is drawn of a sweep.
+struct Drawn<'a> {
+    sweep: &'a Sweep,
+    quantity: Quantity,
+    over: Over,
+    /// What is drawn of that which varies, too.
+    ranks: usize,
+    bytes: u64,
+    dist: Option<&'a str>,
+    /// The rows, each with its value.
+    rows: Vec<(&'a SweepRow, f64)>,
+    /// The algorithms.
+    names: Vec<&'a str>,
+}
+
+impl<'a> Drawn<'a> {
+    fn of(sweep: &'a Sweep, quantity: Quantity, top: Option<usize>) -> Drawn<'a> {
+        let points = sweep.points();
+        let several = |different: BTreeSet<u64>| different.len() > 1;
+        let mut drawn = Drawn {
+            sweep,
+            quantity,
+            over: match () {
+                () if points.iter().any(|point| point.late.is_some()) => Over::Delay,
+                () if several(points.iter().map(|point| point.bytes).collect()) => Over::Size,
+                () => Over::Ranks,
+            },
+            ranks: points.iter().map(|point| point.ranks).max().unwrap_or(0),
+            bytes: points.iter().map(|point| point.bytes).max().unwrap_or(0),
+            dist: points.iter().map(|point| point.dist).max().flatten(),
+            rows: Vec::new(),
+            names: Vec::new(),
+        };
+        let rows = sweep.rows.iter().filter(|row| drawn.has(row));
+        let rows = rows.filter_map(|row| Some((row, sweep.quantity(row, quantity)?)));
+        let mut rows: Vec<_> = rows.collect();
+        drawn.names = fastest(sweep, &rows, top);
+        rows.retain(|(row, _)| drawn.names.contains(&&*row.algorithm));
+        drawn.rows = rows;
+        drawn
+    }
+
+    /// Whether the row stands at a place that is drawn.
+    fn has(&self, row: &SweepRow) -> bool {
+        (self.over == Over::Ranks || row.ranks == self.ranks)
+            && (self.over == Over::Size || row.bytes == self.bytes)
+            && row.dist.as_deref() == self.dist
+    }
+
+    fn show(&self, value: f64) -> String {
+        self.quantity.show(value, self.sweep.unit())
+    }
+
+    /// The different places on the horizontal axis, ascending.
+    fn places(&self) -> Vec<f64> {
+        let rows = self.rows.iter();
+        let mut places: Vec<f64> = rows.map(|(row, _)| self.over.of(row)).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        places
+    }
+
+    /// The least time of a row, where it is drawn, too.
+    fn least(&self, row: &SweepRow) -> Option<f64> {
+        match self.quantity {
+            Quantity::Time => row.late.and(row.least),
+            _ => None,
+        }
+    }
+
+    /// All values on the vertical axis.
+    fn heights(&self) -> impl Iterator<Item = f64> {
+        let rows = self.rows.iter();
+        rows.flat_map(|&(row, value)| [Some(value), self.least(row)])
+            .flatten()
+    }
+
+    /// What the horizontal axis has, and where this is drawn of what else varies.
+    fn words(&self) -> String {
+        let mut words = match self.over {
+            Over::Delay => "one rank is late by",
+            Over::Size => "size",
+            Over::Ranks => "ranks",
+        }
+        .to_string();
+        let several_ranks = self.sweep.rows.iter().any(|row| row.ranks != self.ranks);
+        if self.over != Over::Ranks && several_ranks {
+            words += &format!(", on {} ranks", self.ranks);
+        }
+        if let Some(dist) = self.dist {
+            words += &format!(", blocks {dist}");
+        }
+        words
+    }
+}
+
+/// Where the lines are drawn.
+struct Area {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+    /// The width of the picture.
+    whole: f64,
+    /// Whether the names of the lines stand below it, not beside it.
+    is_below: bool,
+}
+
+impl Area {
+    /// The area below what stands above it, which is written. Labels and names have their room
+    /// beside it.
+    fn headed(svg: &mut Svg, drawn: &Drawn<'_>, caption: &Caption) -> Area {
+        let labels = Axis::new(drawn.heights(), 0.0, 1.0).decimals();
+        let labels = labels
+            .into_iter()
+            .map(|tick| width(&drawn.show(tick), TEXT));
+        let left = MARGIN + labels.fold(0.0, f64::max) + 6.0;
+        let widths = drawn.names.iter().map(|name| width(name, TEXT) * 1.05);
+        let beside = widths.fold(0.0, f64::max) + 12.0 + MARGIN;
+        let is_below = caption
+            .room
+            .is_some_and(|room| room - left - beside < MIN_PART * room);
+        let beside = if is_below { MARGIN } else { beside };
+        let width = caption
+            .room
+            .map_or(ROOM.0, |room| (room - left - beside).max(MIN_ROOM));
+        let whole = left + width + beside;
+        // Names beside the lines have the height of the area to stand in.
+        let named = if is_below { 0 } else { drawn.names.len() };
+        Area {
+            left,
+            top: head(svg, caption, drawn.quantity, left, whole),
+            width,
+            height: ROOM.1.min(0.8 * width).max(NAME * named as f64),
+            whole,
+            is_below,
+        }
+    }
+
+    fn right(&self) -> f64 {
+        self.left + self.width
+    }
+
+    fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+}
+
+/// Writes the caption and the title of the values, and returns where the picture goes on.
+fn head(svg: &mut Svg, caption: &Caption, quantity: Quantity, left: f64, whole: f64) -> f64 {
     let top = if caption.title.is_empty() && caption.lines.is_empty() {
         MARGIN
     } else {
         svg.caption(caption, whole) + 4.0
     };
-    svg.text(
-        (left, top + 8.0),
-        quantity.title(),
-        Anchor::Start,
-        TEXT,
-        GREY,
-    );
-    let top = top + LINE;
-    // Names beside the lines have the height of the area to stand in.
-    let step = TEXT + 2.0;
-    let named = if is_below { 0 } else { names.len() };
-    let tall = ROOM.1.min(0.8 * room).max(step * named as f64);
-    let bottom = top + tall;
-    let x_values = || rows.iter().map(|(row, _)| over.of(row));
-    let x = match over {
-        Over::Delay => Axis::from_zero(x_values(), left, right),
-        _ => Axis::new(x_values(), left, right),
-    };
-    let y = Axis::new(heights(), bottom, top);
+    let title = quantity.title();
+    svg.text((left, top + 8.0), title, Anchor::Start, TEXT, GREY);
+    top + LINE
+}
+
+/// Draws the border of the area, and its grid with the labels of both axes.
+fn frame(svg: &mut Svg, drawn: &Drawn<'_>, area: &Area, places: Vec<f64>, [x, y]: [&Axis; 2]) {
+    let (left, right, top, bottom) = (area.left, area.right(), area.top, area.bottom());
     let grid = "stroke=\"#ddd\"";
     for tick in y.decimals() {
-        let at = y.at(tick);
+        let (at, text) = (y.at(tick), drawn.show(tick));
         svg.line((left, at), (right, at), grid);
-        svg.text((left - 6.0, at + 4.0), &show(tick), Anchor::End, TEXT, GREY);
+        svg.text((left - 6.0, at + 4.0), &text, Anchor::End, TEXT, GREY);
     }
-    for (at, text) in over.ticks(values, &x, unit) {
+    for (at, text) in drawn.over.ticks(places, x, drawn.sweep.unit()) {
         svg.line((at, top), (at, bottom), grid);
         svg.text((at, bottom + LINE), &text, Anchor::Middle, TEXT, GREY);
     }
-    let what = match over {
-        Over::Delay => "one rank is late by",
-        Over::Size => "size",
-        Over::Ranks => "ranks",
-    };
-    // What else varies is the largest.
-    let several_ranks = points.iter().any(|point| point.ranks != most);
-    let mut what = what.to_string();
-    if over != Over::Ranks && several_ranks {
-        what += &format!(", on {most} ranks");
-    }
-    if let Some(dist) = dist {
-        what += &format!(", blocks {dist}");
-    }
     let middle = ((left + right) / 2.0, bottom + 2.0 * LINE);
-    svg.text(middle, &what, Anchor::Middle, TEXT, GREY);
-    svg.rect((left, top), (room, tall), "fill=\"none\" stroke=\"#999\"");
-    let place = |row: &SweepRow| is_shown(row).then(|| over.of(row));
-    crossovers(&mut svg, sweep, &place, &x, (top, bottom));
+    svg.text(middle, &drawn.words(), Anchor::Middle, TEXT, GREY);
+    let size = (area.width, area.height);
+    svg.rect((left, top), size, "fill=\"none\" stroke=\"#999\"");
+}
+
+/// Where a line ends, its name, and how it looks.
+type End<'a> = ((f64, f64), &'a str, Look);
+
+/// Draws a line for each algorithm, and a dotted one of its least times. The ends are returned from
+/// the highest down.
+fn lines<'a>(svg: &mut Svg, drawn: &Drawn<'a>, [x, y]: [&Axis; 2]) -> Vec<End<'a>> {
     let mut ends = Vec::new();
-    for (look, name) in looks.iter().zip(&names) {
+    for (i, &name) in drawn.names.iter().enumerate() {
+        let rows = || drawn.rows.iter().filter(|(row, _)| row.algorithm == name);
+        let look = Look::new(i, rows().any(|(row, _)| row.own));
         let line_of = |value: &dyn Fn(&SweepRow, f64) -> Option<f64>| {
-            let own = rows.iter().filter(|(row, _)| row.algorithm == *name);
-            let points =
-                own.filter_map(|(row, v)| Some((x.at(over.of(row)), y.at(value(row, *v)?))));
-            let mut line: Vec<(f64, f64)> = points.collect();
+            let at = |&(row, v): &(&SweepRow, f64)| {
+                Some((x.at(drawn.over.of(row)), y.at(value(row, v)?)))
+            };
+            let mut line: Vec<(f64, f64)> = rows().filter_map(at).collect();
             line.sort_by(|a, b| a.0.total_cmp(&b.0));
             line
         };
         let line = line_of(&|_, value| Some(value));
         let Some(&last) = line.last() else { continue };
-        let least = line_of(&|row, _| least(row));
+        let least = line_of(&|row, _| drawn.least(row));
         let bold = if look.is_bold { "3" } else { "1.4" };
         for (line, width, dash) in [(&line, bold, look.dash), (&least, "0.9", "1.5 2")] {
             let points = line.iter().map(|&(x, y)| format!("{} {}", At(x), At(y)));
@@ -355,38 +455,46 @@ pub fn plot(sweep: &Sweep, quantity: Quantity, top: Option<usize>, caption: &Cap
             }
         }
         for at in line {
-            look.mark(&mut svg, at);
+            look.mark(svg, at);
         }
-        ends.push((last.1, last, *name, look));
+        ends.push((last, name, look));
     }
-    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-    if is_below {
-        let (mut at, mut down) = (left, bottom + 3.5 * LINE);
-        for (_, _, name, look) in ends {
-            let needed = 18.0 + width(name, TEXT) * 1.05;
-            if at > left && at + needed > whole - MARGIN {
-                (at, down) = (left, down + LINE);
-            }
-            look.mark(&mut svg, (at + 5.0, down - 4.0));
-            look.name(&mut svg, (at + 13.0, down), name);
-            at += needed + 8.0;
+    ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
+    ends
+}
+
+/// Names the lines in rows below the area, and returns where the last row stands.
+fn name_below(svg: &mut Svg, area: &Area, ends: Vec<End<'_>>) -> f64 {
+    let (mut at, mut down) = (area.left, area.bottom() + 3.5 * LINE);
+    for (_, name, look) in ends {
+        let needed = 18.0 + width(name, TEXT) * 1.05;
+        if at > area.left && at + needed > area.whole - MARGIN {
+            (at, down) = (area.left, down + LINE);
         }
-        return svg.finish(whole, down + MARGIN, caption);
+        look.mark(svg, (at + 5.0, down - 4.0));
+        look.name(svg, (at + 13.0, down), name);
+        at += needed + 8.0;
     }
-    // Moved apart: up from the last one, and down again where that is too far.
-    for i in (0..ends.len()).rev() {
-        let limit = ends.get(i + 1).map_or(bottom, |next| next.0 - step);
-        ends[i].0 = ends[i].0.min(limit);
+    down
+}
+
+/// Names the lines beside their ends, moved apart: up from the last one, and down again where that
+/// is too far.
+fn name_beside(svg: &mut Svg, area: &Area, ends: Vec<End<'_>>) {
+    let mut heights: Vec<f64> = ends.iter().map(|(end, ..)| end.1).collect();
+    let mut limit = area.bottom();
+    for at in heights.iter_mut().rev() {
+        *at = at.min(limit);
+        limit = *at - NAME;
     }
-    let mut least = top;
-    for (at, end, name, look) in ends {
+    let mut least = area.top;
+    for ((end, name, look), at) in ends.into_iter().zip(heights) {
         let at = at.max(least);
-        least = at + step;
+        least = at + NAME;
         let style = format!("stroke=\"{}\" stroke-width=\"0.8\"", look.color);
-        svg.line(end, (right + 8.0, at), &style);
-        look.name(&mut svg, (right + 11.0, at + 4.0), name);
+        svg.line(end, (area.right() + 8.0, at), &style);
+        look.name(svg, (area.right() + 11.0, at + 4.0), name);
     }
-    svg.finish(whole, bottom + 2.0 * LINE + MARGIN, caption)
 }
 
 /// The algorithms to draw, in the order of the sweep: those that are the least times slower than
@@ -420,31 +528,18 @@ fn fastest<'a>(sweep: &'a Sweep, rows: &[(&SweepRow, f64)], top: Option<usize>) 
 }
 
 /// Draws a bar for each row, the fastest first.
-fn bars(rows: &[(&SweepRow, f64)], quantity: Quantity, unit: Unit, caption: &Caption) -> String {
-    let mut rows = rows.to_vec();
+fn bars(drawn: &Drawn<'_>, caption: &Caption) -> String {
+    let mut rows = drawn.rows.clone();
     rows.sort_by(|a, b| a.0.value().total_cmp(&b.0.value()));
     let widest = |texts: &mut dyn Iterator<Item = String>| {
         texts.fold(0.0, |most: f64, text| most.max(width(&text, TEXT) * 1.05))
     };
     let left = MARGIN + 6.0 + widest(&mut rows.iter().map(|(row, _)| row.algorithm.clone()));
-    let shown = |value: f64| quantity.show(value, unit);
-    let beside = 6.0 + MARGIN + widest(&mut rows.iter().map(|(_, value)| shown(*value)));
+    let beside = 6.0 + MARGIN + widest(&mut rows.iter().map(|(_, value)| drawn.show(*value)));
     let room = caption.room.map_or(ROOM.0, |room| room - left - beside);
     let whole = left + room.max(MIN_ROOM / 2.0) + beside;
     let mut svg = Svg::default();
-    let mut down = if caption.title.is_empty() && caption.lines.is_empty() {
-        MARGIN
-    } else {
-        svg.caption(caption, whole) + 4.0
-    };
-    svg.text(
-        (left, down + 8.0),
-        quantity.title(),
-        Anchor::Start,
-        TEXT,
-        GREY,
-    );
-    down += LINE;
+    let mut down = head(&mut svg, caption, drawn.quantity, left, whole);
     let values = rows.iter().map(|(_, value)| *value);
     let x = Axis::from_zero(values, left, whole - beside);
     for &(row, value) in &rows {
@@ -465,7 +560,7 @@ fn bars(rows: &[(&SweepRow, f64)], quantity: Quantity, unit: Unit, caption: &Cap
         let size = (x.at(value) - left, LINE - 5.0);
         svg.rect((left, down + 2.0), size, &format!("fill=\"{color}\""));
         let at = (x.at(value) + 6.0, base);
-        svg.text(at, &shown(value), Anchor::Start, TEXT, &style);
+        svg.text(at, &drawn.show(value), Anchor::Start, TEXT, &style);
         down += LINE;
     }
     svg.finish(whole, down + MARGIN, caption)
@@ -491,15 +586,10 @@ impl Quantity {
 }
 
 /// Marks where the fastest algorithm changes between two neighbours on the axis.
-fn crossovers(
-    svg: &mut Svg,
-    sweep: &Sweep,
-    place: &dyn Fn(&SweepRow) -> Option<f64>,
-    x: &Axis,
-    (top, bottom): (f64, f64),
-) {
-    let leaders = sweep.leaders().into_iter();
-    let best = leaders.filter_map(|leader| Some((place(leader.row)?, leader.row)));
+fn crossovers(svg: &mut Svg, drawn: &Drawn<'_>, area: &Area, x: &Axis) {
+    let leaders = drawn.sweep.leaders().into_iter().map(|leader| leader.row);
+    let leaders = leaders.filter(|row| drawn.has(row));
+    let best = leaders.map(|row| (drawn.over.of(row), row));
     let mut best: Vec<_> = best.collect();
     best.sort_by(|a, b| a.0.total_cmp(&b.0));
     for pair in best.windows(2) {
@@ -508,11 +598,8 @@ fn crossovers(
         };
         if before.algorithm != after.algorithm {
             let at = (x.at(*from) + x.at(*to)) / 2.0;
-            svg.line(
-                (at, top),
-                (at, bottom),
-                "stroke=\"#777\" stroke-dasharray=\"4 4\"",
-            );
+            let style = "stroke=\"#777\" stroke-dasharray=\"4 4\"";
+            svg.line((at, area.top), (at, area.bottom()), style);
         }
     }
 }
