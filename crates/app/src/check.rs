@@ -99,6 +99,22 @@ fn verdict(answer: Answer, ok: bool, errors: usize) -> Answer {
     answer.but_wrong(format!("the check failed with {errors}"))
 }
 
+fn table(out: &mut Lines, rows: &[CheckRow]) -> Result<()> {
+    let columns = Columns::<CheckRow>::default()
+        .add("algorithm", |row| row.algorithm.clone())
+        .add("result", |row| if row.ok { "correct" } else { "WRONG" })
+        .add(
+            "operand order",
+            |row| if row.keeps_order { "kept" } else { "-" },
+        )
+        .add(">segments", |row| or_dash(row.segments))
+        .add(">steps", |row| row.steps)
+        .add_if(rows.iter().any(|row| row.bits.is_some()), "bits", |row| {
+            or_dash(row.bits.as_ref().map(ShownBits::wide_cell))
+        });
+    output::table(out, &columns, rows)
+}
+
 fn all(args: &CheckArgs, task: &PlanTask) -> Result<Answer> {
     let (mut rows, mut errors, mut skipped) = (Vec::new(), Vec::new(), Vec::<Skipped>::new());
     let mut more = 0;
@@ -152,19 +168,7 @@ fn all(args: &CheckArgs, task: &PlanTask) -> Result<Answer> {
         skipped: &skipped,
     };
     let answer = answer(&task.caller, args.common.json, &json, |out| {
-        let columns = Columns::<CheckRow>::default()
-            .add("algorithm", |row| row.algorithm.clone())
-            .add("result", |row| if row.ok { "correct" } else { "WRONG" })
-            .add(
-                "operand order",
-                |row| if row.keeps_order { "kept" } else { "-" },
-            )
-            .add(">segments", |row| or_dash(row.segments))
-            .add(">steps", |row| row.steps)
-            .add_if(rows.iter().any(|row| row.bits.is_some()), "bits", |row| {
-                or_dash(row.bits.as_ref().map(ShownBits::wide_cell))
-            });
-        output::table(out, &columns, &rows)?;
+        table(out, &rows)?;
         for (algorithm, finding) in &errors {
             writeln!(out, "\n{algorithm}: {finding}")?;
         }

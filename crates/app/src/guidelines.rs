@@ -143,21 +143,7 @@ impl GuidelinesJob {
             (true, _) => Some(Clock::Native),
             _ => None,
         };
-        let fewer = match site.world.as_ref().map(|world| world.size()) {
-            None => vec![2, 4],
-            Some(all @ (1..=3)) => vec![all],
-            Some(all) => vec![all / 2, all],
-        };
-        let ranks = match (&args.ranks, clock) {
-            (None, Some(_)) => fewer,
-            (None, None) => vec![2, 3, 4, 8, 16, 64],
-            (Some(given), _) => given.counts(),
-        };
-        let sizes = match (&args.bytes, clock) {
-            (None, Some(_)) => vec![1 << 10, 64 << 10],
-            (None, None) => vec![8, 1 << 10, 64 << 10, 1 << 20],
-            (Some(given), _) => given.values(2),
-        };
+        let (ranks, sizes) = ranks_and_sizes(args, clock.is_some(), site);
         if over_mpi {
             ensure_for_processes(&[("--paced", args.paced)])?;
             site.ensure_processes(ranks.iter().copied().max().unwrap_or(1))?;
@@ -169,50 +155,9 @@ impl GuidelinesJob {
         ensure_fits_memory(&ranks, &sizes, clock.is_some(), site)?;
         let machine = &args.machine;
         let ports = machine.ports(Ports::BI)?;
-        let (cost, unit) = match clock {
-            // What threads can keep pace with.
-            Some(Clock::Paced) if !machine.is_given() => {
-                let cost = CostModel::new(200_000.0, 1.0).overlap(machine.overlap);
-                (cost, Unit::Nanoseconds)
-            }
-            // Some guidelines use twice as many ranks.
-            _ => machine.cost(ranks.iter().max().map(|&p| p.saturating_mul(2)))?,
-        };
-        let cost = args.delays.of_messages(cost);
-        cost.validate()?;
-        ensure!(
-            clock.is_none() || args.delays.arrivals.is_none(),
-            "--arrivals is for model times: guidelines are measured with ranks that arrive together"
-        );
-        let mut arrivals = BTreeMap::new();
-        for (p, ranks) in ranks
-            .iter()
-            .flat_map(|&p| [(p, p), (p, p.saturating_mul(2))])
-        {
-            let late = args.delays.arrivals_of(ranks)?;
-            let n = late.len();
-            // A file has those of one number of ranks.
-            ensure!(
-                n == 0 || n == ranks || p != ranks,
-                "--arrivals: {n} arrivals of {p} ranks"
-            );
-            if n == ranks {
-                arrivals.insert(ranks, late);
-            }
-        }
-        let effort = match (args.repetitions, args.budget) {
-            (Some(n), _) => Effort::Repetitions(n),
-            (None, Some(time)) => Effort::Budget(time),
-            (None, None) => Effort::Short,
-        };
-        ensure!(
-            clock.is_some() || effort == Effort::Short,
-            "--repetitions and --budget are for measured times: take --native or --paced, too"
-        );
-        ensure!(
-            effort != Effort::Repetitions(0),
-            "--repetitions must be at least 1"
-        );
+        let (cost, unit) = costs(args, clock, &ranks)?;
+        let arrivals = arrivals(args, clock.is_some(), &ranks)?;
+        let effort = effort(args, clock.is_some())?;
         let fallback = Setting::new(ports, cost);
         let setting = Setting {
             kinds: args.kinds.clone(),
@@ -231,21 +176,7 @@ impl GuidelinesJob {
             }),
             ..fallback
         };
-        let takes_blocks = |guideline: &Guideline| {
-            let mut calls = guideline.left.iter().chain(guideline.right);
-            calls.any(|call| call.by == By::Irregular)
-        };
-        if let (Some(dist), false) = (args.dist, setting.guidelines().any(takes_blocks)) {
-            bail!(
-                "--dist {}: of these collectives no guideline has blocks of different sizes: gather and alltoall have",
-                dist.name()
-            );
-        }
-        if setting.guidelines().next().is_none() {
-            let names = args.kinds.iter().map(|kind| kind.name());
-            let names = names.collect::<Vec<_>>().join(" or ");
-            bail!("there is no guideline for {names}");
-        }
+        ensure_applies(args, &setting)?;
         Ok(GuidelinesJob {
             setting,
             // Wall-clock times are in nanoseconds.
@@ -366,6 +297,112 @@ fn in_the_model(
     Ok(all)
 }
 
+/// The numbers of ranks and the sizes: those that are given, else fewer where times are measured.
+fn ranks_and_sizes(args: &GuidelinesArgs, measures: bool, site: &Site) -> (Vec<usize>, Vec<u64>) {
+    let fewer = match site.world.as_ref().map(|world| world.size()) {
+        None => vec![2, 4],
+        Some(all @ (1..=3)) => vec![all],
+        Some(all) => vec![all / 2, all],
+    };
+    let ranks = match &args.ranks {
+        None if measures => fewer,
+        None => vec![2, 3, 4, 8, 16, 64],
+        Some(given) => given.counts(),
+    };
+    let sizes = match &args.bytes {
+        None if measures => vec![1 << 10, 64 << 10],
+        None => vec![8, 1 << 10, 64 << 10, 1 << 20],
+        Some(given) => given.values(2),
+    };
+    (ranks, sizes)
+}
+
+fn costs(
+    args: &GuidelinesArgs,
+    clock: Option<Clock>,
+    ranks: &[usize],
+) -> Result<(CostModel, Unit)> {
+    let machine = &args.machine;
+    let (cost, unit) = match clock {
+        // What threads can keep pace with.
+        Some(Clock::Paced) if !machine.is_given() => {
+            let cost = CostModel::new(200_000.0, 1.0).overlap(machine.overlap);
+            (cost, Unit::Nanoseconds)
+        }
+        // Some guidelines use twice as many ranks.
+        _ => machine.cost(ranks.iter().max().map(|&p| p.saturating_mul(2)))?,
+    };
+    let cost = args.delays.of_messages(cost);
+    cost.validate()?;
+    Ok((cost, unit))
+}
+
+/// The arrivals of each number of ranks that a guideline may use.
+fn arrivals(
+    args: &GuidelinesArgs,
+    measures: bool,
+    ranks: &[usize],
+) -> Result<BTreeMap<usize, Vec<f64>>> {
+    ensure!(
+        !measures || args.delays.arrivals.is_none(),
+        "--arrivals is for model times: guidelines are measured with ranks that arrive together"
+    );
+    let mut arrivals = BTreeMap::new();
+    for (p, ranks) in ranks
+        .iter()
+        .flat_map(|&p| [(p, p), (p, p.saturating_mul(2))])
+    {
+        let late = args.delays.arrivals_of(ranks)?;
+        let n = late.len();
+        // A file has those of one number of ranks.
+        ensure!(
+            n == 0 || n == ranks || p != ranks,
+            "--arrivals: {n} arrivals of {p} ranks"
+        );
+        if n == ranks {
+            arrivals.insert(ranks, late);
+        }
+    }
+    Ok(arrivals)
+}
+
+fn effort(args: &GuidelinesArgs, measures: bool) -> Result<Effort> {
+    let effort = match (args.repetitions, args.budget) {
+        (Some(n), _) => Effort::Repetitions(n),
+        (None, Some(time)) => Effort::Budget(time),
+        (None, None) => Effort::Short,
+    };
+    ensure!(
+        measures || effort == Effort::Short,
+        "--repetitions and --budget are for measured times: take --native or --paced, too"
+    );
+    ensure!(
+        effort != Effort::Repetitions(0),
+        "--repetitions must be at least 1"
+    );
+    Ok(effort)
+}
+
+/// Fails if there is no guideline for what is asked.
+fn ensure_applies(args: &GuidelinesArgs, setting: &Setting) -> Result<()> {
+    let takes_blocks = |guideline: &Guideline| {
+        let mut calls = guideline.left.iter().chain(guideline.right);
+        calls.any(|call| call.by == By::Irregular)
+    };
+    if let (Some(dist), false) = (args.dist, setting.guidelines().any(takes_blocks)) {
+        bail!(
+            "--dist {}: of these collectives no guideline has blocks of different sizes: gather and alltoall have",
+            dist.name()
+        );
+    }
+    if setting.guidelines().next().is_none() {
+        let names = args.kinds.iter().map(|kind| kind.name());
+        let names = names.collect::<Vec<_>>().join(" or ");
+        bail!("there is no guideline for {names}");
+    }
+    Ok(())
+}
+
 fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Site) -> Result<()> {
     ensure!(
         !ranks.contains(&0),
@@ -428,57 +465,74 @@ fn print(out: &mut Lines, done: &GuidelinesJob) -> Result<()> {
             .map(|(clock, tolerance)| (clock, tolerance, Performer::Library)),
     ];
     for (clock, tolerance, by) in tables.into_iter().flatten() {
-        let rows = report.rows.iter();
-        let rows: Vec<&Comparison> = rows.filter(|r| r.clock == clock && r.by == by).collect();
-        let what = match (clock.map(clock_name), by) {
-            (None, _) => "model times".to_string(),
-            (Some(clock), Performer::Schedules) => {
-                format!("measured times, {clock}, inputs {}", inputs(setting))
-            }
-            (Some(clock), Performer::Library) => {
-                format!("measured times of the library itself, {clock}")
-            }
-        };
-        writeln!(out, "\n{what}, tolerance {}:", percent(tolerance))?;
-        let columns = Columns::<&Comparison>::default()
-            .add("guideline", |row| row.guideline.name)
-            .add(">p", |row| row.ranks)
-            .add(">bytes", |row| bytes_of(row))
-            .add(">left", |row| unit.show(row.left))
-            .add(">right", |row| unit.show(row.right))
-            .add("left by", |row| row.left_by.join(" + "))
-            .add("right by", |row| row.right_by.join(" + "))
-            .add("", |row| verdict(row));
-        // Who measures does so for the measured rows.
-        let in_full = clock.is_some() || measured.is_none();
-        let shown = rows.iter().copied();
-        let shown = shown.filter(|row| !row.holds || (in_full && done.shows(row)));
-        let shown: Vec<_> = shown.collect();
-        if !shown.is_empty() {
-            output::table(out, &columns, &shown)?;
+        print_table(out, done, (clock, by), tolerance)?;
+    }
+    print_unavailable(out, report)
+}
+
+/// Prints the rows that are timed so, and what they mean.
+fn print_table(
+    out: &mut Lines,
+    done: &GuidelinesJob,
+    (clock, by): (Option<Clock>, Performer),
+    tolerance: f64,
+) -> Result<()> {
+    let (report, setting, unit) = (&done.evaluation, &done.setting, done.unit);
+    let rows = report.rows.iter();
+    let rows: Vec<&Comparison> = rows.filter(|r| r.clock == clock && r.by == by).collect();
+    let what = match (clock.map(clock_name), by) {
+        (None, _) => "model times".to_string(),
+        (Some(clock), Performer::Schedules) => {
+            format!("measured times, {clock}, inputs {}", inputs(setting))
         }
-        let violated: Vec<_> = rows.iter().filter(|row| !row.holds).collect();
+        (Some(clock), Performer::Library) => {
+            format!("measured times of the library itself, {clock}")
+        }
+    };
+    writeln!(out, "\n{what}, tolerance {}:", percent(tolerance))?;
+    let columns = Columns::<&Comparison>::default()
+        .add("guideline", |row| row.guideline.name)
+        .add(">p", |row| row.ranks)
+        .add(">bytes", |row| bytes_of(row))
+        .add(">left", |row| unit.show(row.left))
+        .add(">right", |row| unit.show(row.right))
+        .add("left by", |row| row.left_by.join(" + "))
+        .add("right by", |row| row.right_by.join(" + "))
+        .add("", |row| verdict(row));
+    // Who measures does so for the measured rows.
+    let in_full = clock.is_some() || setting.clock.is_none();
+    let shown = rows.iter().copied();
+    let shown = shown.filter(|row| !row.holds || (in_full && done.shows(row)));
+    let shown: Vec<_> = shown.collect();
+    if !shown.is_empty() {
+        output::table(out, &columns, &shown)?;
+    }
+    let violated: Vec<_> = rows.iter().filter(|row| !row.holds).collect();
+    writeln!(
+        out,
+        "{} of {} hold",
+        rows.len() - violated.len(),
+        rows.len()
+    )?;
+    let unsettled = rows.iter().filter(|row| row.settled == Some(false)).count();
+    if unsettled > 0 {
         writeln!(
             out,
-            "{} of {} hold",
-            rows.len() - violated.len(),
-            rows.len()
+            "{} not settled: the intervals of both sides are too wide (--budget measures longer)",
+            counted(unsettled, "row")
         )?;
-        let unsettled = rows.iter().filter(|row| row.settled == Some(false)).count();
-        if unsettled > 0 {
-            writeln!(
-                out,
-                "{} not settled: the intervals of both sides are too wide (--budget measures longer)",
-                counted(unsettled, "row")
-            )?;
-        }
-        for row in &violated {
-            writeln!(out, "{}", in_words(row, unit))?;
-        }
-        if clock.is_none() && !violated.is_empty() {
-            writeln!(out, "{}", at_fault(setting))?;
-        }
     }
+    for row in &violated {
+        writeln!(out, "{}", in_words(row, unit))?;
+    }
+    if clock.is_none() && !violated.is_empty() {
+        writeln!(out, "{}", at_fault(setting))?;
+    }
+    Ok(())
+}
+
+/// Prints what could not be compared, by reason.
+fn print_unavailable(out: &mut Lines, report: &Evaluation) -> Result<()> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for entry in &report.unavailable {
         let of_reason = reasons.entry(&entry.reason).or_default();

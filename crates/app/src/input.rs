@@ -130,34 +130,7 @@ impl Common {
         if let Some(ports) = self.nodes.of(schedule.ranks(), &cost)? {
             schedule = ports.share(schedule, &cost)?;
         }
-        let nodes: HashSet<&[usize]> = schedule
-            .shared_ports()
-            .iter()
-            .map(|port| &*port.ranks)
-            .collect();
-        let collective = schedule.collective();
-        let root = collective.root();
-        let own_name = schedule.name().map(|name| Cow::Owned(name.to_string()));
-        let info = ScheduleInfo {
-            algorithm: own_name,
-            algorithm_choice: "file",
-            schedule: match stored {
-                Some(stored) => stored.file.clone(),
-                None => Some(name),
-            },
-            root,
-            root_choice: "file",
-            vector_bytes: size_of(&schedule),
-            block_bytes: unequal_blocks(&schedule),
-            shared_ports: schedule.shared_ports().len(),
-            nodes: nodes.len(),
-            ..ScheduleInfo::of(collective.kind(), schedule.ranks(), ports, unit)
-        };
-        let made_by = stored.and_then(|stored| stored.made_by.as_ref());
-        let info = match made_by {
-            Some(made_by) => info.made_by(made_by),
-            None => info,
-        };
+        let info = info_of(&schedule, stored, name, unit);
         Ok(Input {
             schedule,
             element_bytes,
@@ -340,6 +313,42 @@ fn show_delays(cost: &CostModel, unit: Unit) -> String {
         ""
     };
     latency + &eager + late
+}
+
+/// The description of a schedule from the file `name`, or stored.
+fn info_of(
+    schedule: &Schedule,
+    stored: Option<&StoredSchedule>,
+    name: String,
+    unit: Unit,
+) -> ScheduleInfo {
+    let nodes: HashSet<&[usize]> = schedule
+        .shared_ports()
+        .iter()
+        .map(|port| &*port.ranks)
+        .collect();
+    let collective = schedule.collective();
+    let own_name = schedule.name().map(|name| Cow::Owned(name.to_string()));
+    let (kind, ranks, ports) = (collective.kind(), schedule.ranks(), schedule.ports());
+    let info = ScheduleInfo {
+        algorithm: own_name,
+        algorithm_choice: "file",
+        schedule: match stored {
+            Some(stored) => stored.file.clone(),
+            None => Some(name),
+        },
+        root: collective.root(),
+        root_choice: "file",
+        vector_bytes: size_of(schedule),
+        block_bytes: unequal_blocks(schedule),
+        shared_ports: schedule.shared_ports().len(),
+        nodes: nodes.len(),
+        ..ScheduleInfo::of(kind, ranks, ports, unit)
+    };
+    match stored.and_then(|stored| stored.made_by.as_ref()) {
+        Some(made_by) => info.made_by(made_by),
+        None => info,
+    }
 }
 
 /// Bytes of the vector, or of the largest block, of a schedule that fits its collective.

@@ -295,6 +295,40 @@ fn is_sound(row: &SweepRow) -> bool {
     row.ranks > 0 && escape::is_visible(&row.algorithm) && times.into_iter().all(is_time)
 }
 
+/// Points where nothing can be had.
+#[derive(Default)]
+struct LeftOut {
+    first_error: Option<anyhow::Error>,
+    /// By reason: the first point, and how many others are left out for it.
+    points: Vec<(String, String, usize)>,
+}
+
+impl LeftOut {
+    fn add(&mut self, point: &Common, error: anyhow::Error) {
+        let why = format!("{error:#}");
+        match (self.points.iter_mut()).find(|(_, reason, _)| *reason == why) {
+            Some((_, _, others)) => *others += 1,
+            None => self.points.push((show_point(point), why, 0)),
+        }
+        self.first_error.get_or_insert(error);
+    }
+
+    /// Notes which they are, and why. Fails if they are `all` that there is.
+    fn note(self, caller: &Caller, all: bool) -> Result<()> {
+        if let Some(error) = self.first_error.filter(|_| all) {
+            return Err(error);
+        }
+        for (first, why, others) in self.points {
+            let others = match others {
+                0 => String::new(),
+                n => format!(" and {n} other points"),
+            };
+            caller.note(format!("{first}{others} left out: {why}"));
+        }
+        Ok(())
+    }
+}
+
 fn show_point(point: &Common) -> String {
     let ranks = point.ranks().ok().flatten().map(|p| format!("{p} ranks"));
     let dists = point.blocks.dist.iter().map(|dist| dist.name().to_string());
@@ -359,22 +393,9 @@ impl Table<'_> {
             points.len() as u64,
             "{wide_bar} {pos}/{len} points, {eta} left",
         );
-        if let Some((origin, _)) = known.first() {
-            self.collective.clone_from(&origin.collective);
-            self.ports.clone_from(&origin.ports);
-            let (cost, unit) = self.common.machine.cost(points[0].ranks()?)?;
-            self.costs = show_cost(&cost, unit);
-            if origin.time_unit == Unit::Nanoseconds.name() {
-                self.sweep.unit = Unit::Nanoseconds;
-            }
-            caller.note(format!("{} rows are known from the CSV file", known.len()));
-        }
-        let known = known.into_iter().map(|(_, row)| row);
-        self.sweep.rows = known.collect();
+        self.take_known(known, &points)?;
         let taken: BTreeSet<Spot> = self.sweep.rows.iter().map(spot).collect();
-        // By reason: the first point that is left out, and how many others are.
-        let (mut left, mut first_error, mut partial) = (0, None, None);
-        let mut left_out: Vec<(String, String, usize)> = Vec::new();
+        let (mut left, mut left_out, mut partial) = (0, LeftOut::default(), None);
         for point in &points {
             if self
                 .spot_of(point)
@@ -394,14 +415,7 @@ impl Table<'_> {
                 }
                 Ok(found) => self.add(self.placed(found, point)),
                 Err(error) if points.len() == 1 => return Err(error),
-                Err(error) => {
-                    let why = format!("{error:#}");
-                    match left_out.iter_mut().find(|(_, reason, _)| *reason == why) {
-                        Some((_, _, others)) => *others += 1,
-                        None => left_out.push((show_point(point), why, 0)),
-                    }
-                    first_error.get_or_insert(error);
-                }
+                Err(error) => left_out.add(point, error),
             }
             if let Some(path) = self.args.csv() {
                 caller.write_file(path, &output::csv(self.lines(true))?)?;
@@ -409,16 +423,7 @@ impl Table<'_> {
             bar.add(1);
         }
         bar.finish();
-        if let Some(error) = first_error.filter(|_| self.sweep.rows.is_empty()) {
-            return Err(error);
-        }
-        for (first, why, others) in left_out {
-            let others = match others {
-                0 => String::new(),
-                n => format!(" and {n} other points"),
-            };
-            caller.note(format!("{first}{others} left out: {why}"));
-        }
+        left_out.note(caller, self.sweep.rows.is_empty())?;
         let complete = self.sweep.rows.clone();
         if let Some(partial) = partial {
             self.add(partial);
@@ -441,6 +446,24 @@ impl Table<'_> {
             None => "with -o FILE.csv the same command could continue there".into(),
         };
         Ok(answer.interrupted(format!("interrupted, {left} points are left: {csv}")))
+    }
+
+    /// Takes the rows of an earlier CSV file.
+    fn take_known(&mut self, known: Vec<(Origin, SweepRow)>, points: &[Common]) -> Result<()> {
+        if let Some((origin, _)) = known.first() {
+            self.collective.clone_from(&origin.collective);
+            self.ports.clone_from(&origin.ports);
+            let (cost, unit) = self.common.machine.cost(points[0].ranks()?)?;
+            self.costs = show_cost(&cost, unit);
+            if origin.time_unit == Unit::Nanoseconds.name() {
+                self.sweep.unit = Unit::Nanoseconds;
+            }
+            let rows = known.len();
+            (self.caller).note(format!("{rows} rows are known from the CSV file"));
+        }
+        let known = known.into_iter().map(|(_, row)| row);
+        self.sweep.rows = known.collect();
+        Ok(())
     }
 
     fn add(&mut self, point: Point) {

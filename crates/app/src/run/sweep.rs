@@ -259,13 +259,13 @@ impl RunSweep<'_> {
             }
         };
         let answer = answer(caller, args.common.json, &json, |out| {
-            let Some(first) = rows.first() else {
+            if rows.is_empty() {
                 return Ok(());
-            };
+            }
             if let Some(processes) = &self.processes {
                 output::summary(out, &site::summary(processes))?;
             }
-            print(out, first, rows, self.assumed.as_deref())
+            print(out, rows, self.assumed.as_deref())
         })?;
         Ok(match wrong {
             None => answer,
@@ -363,7 +363,8 @@ fn read(file: &Source) -> Result<Vec<RunRow>> {
     Ok(rows)
 }
 
-fn print(out: &mut Lines, first: &RunRow, rows: &[RunRow], assumed: Option<&str>) -> Result<()> {
+fn heading(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()> {
+    let first = &rows[0];
     let op = match &*first.op {
         "" => String::new(),
         op => format!(", {op}"),
@@ -401,6 +402,11 @@ fn print(out: &mut Lines, first: &RunRow, rows: &[RunRow], assumed: Option<&str>
         writeln!(out, "chosen for {costs}")?;
     }
     writeln!(out)?;
+    Ok(())
+}
+
+fn print(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()> {
+    heading(out, rows, assumed)?;
     let compares = rows.iter().any(|row| row.baseline.is_some());
     let library = rows.iter().any(|row| row.library_ns.is_some());
     let ns = |time_ns: u64| show_ns(time_ns as f64);

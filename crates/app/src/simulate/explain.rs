@@ -109,52 +109,7 @@ impl Explained {
         }
         for (i, (link, words)) in self.links.iter().enumerate() {
             let (rank, start, end) = (link.rank, unit.show(link.start), unit.show(link.end));
-            let before = self.links.get(i + 1);
-            let (other, by) = before.map_or((rank, String::new()), |(before, words)| {
-                (before.rank, format!("step {} ({words})", before.step))
-            });
-            let is_later = link.start > link.ready;
-            let later = unit.show(link.start - link.ready);
-            let ready = if is_later {
-                unit.show(link.ready)
-            } else {
-                "then".to_string()
-            };
-            let mut because = match link.reason {
-                WaitReason::Arrival if cost.arrival(rank) > 0.0 => {
-                    format!("rank {rank} arrives at {}", unit.show(cost.arrival(rank)))
-                }
-                WaitReason::Arrival if is_later => {
-                    format!("it waits for latency alone, for {later}")
-                }
-                WaitReason::Arrival => "it waits for nothing".to_string(),
-                WaitReason::Partner if link.start == 0.0 => "it starts at once".to_string(),
-                WaitReason::Partner if !is_later => format!("rank {other} is ready no earlier"),
-                WaitReason::Partner if words.starts_with("send") => {
-                    format!("rank {other} is ready at {ready}, and heard of {later} later")
-                }
-                WaitReason::Partner => {
-                    format!("the message of rank {other} starts {later} before and is on its way")
-                }
-                WaitReason::Data if is_later => {
-                    format!("it needs the result of {by}, there at {ready}")
-                }
-                WaitReason::Data => format!("it needs the result of {by}"),
-                WaitReason::Overwrites => format!("it overwrites what {by} uses until {ready}"),
-                WaitReason::Port => format!("its port is kept until {ready} by {by}"),
-                WaitReason::SharedPort if other == rank => {
-                    format!("a port that ranks share is kept until {ready} by {by}")
-                }
-                WaitReason::SharedPort => {
-                    format!("a port shared with rank {other} is kept until {ready} by its {by}")
-                }
-                _ if is_later => format!("a rank computes alone, and {by} ends at {ready}"),
-                _ => format!("a rank computes alone, and {by} ends then"),
-            };
-            let waits_for_latency = link.reason == WaitReason::Arrival && link.ready == 0.0;
-            if is_later && link.reason != WaitReason::Partner && !waits_for_latency {
-                because += &format!("; word of it and the message are on their way for {later}");
-            }
+            let because = self.because(i, cost, unit);
             let step = link.step;
             writeln!(
                 out,
@@ -173,5 +128,58 @@ impl Explained {
                 unit.show(self.slack[rank])
             });
         output::table(out, &columns, 0..self.slack.len())
+    }
+
+    /// Why the event of link `i` starts no earlier.
+    fn because(&self, i: usize, cost: &CostModel, unit: Unit) -> String {
+        let (link, words) = &self.links[i];
+        let rank = link.rank;
+        let before = self.links.get(i + 1);
+        let (other, by) = before.map_or((rank, String::new()), |(before, words)| {
+            (before.rank, format!("step {} ({words})", before.step))
+        });
+        let is_later = link.start > link.ready;
+        let later = unit.show(link.start - link.ready);
+        let ready = if is_later {
+            unit.show(link.ready)
+        } else {
+            "then".to_string()
+        };
+        let mut because = match link.reason {
+            WaitReason::Arrival if cost.arrival(rank) > 0.0 => {
+                format!("rank {rank} arrives at {}", unit.show(cost.arrival(rank)))
+            }
+            WaitReason::Arrival if is_later => {
+                format!("it waits for latency alone, for {later}")
+            }
+            WaitReason::Arrival => "it waits for nothing".to_string(),
+            WaitReason::Partner if link.start == 0.0 => "it starts at once".to_string(),
+            WaitReason::Partner if !is_later => format!("rank {other} is ready no earlier"),
+            WaitReason::Partner if words.starts_with("send") => {
+                format!("rank {other} is ready at {ready}, and heard of {later} later")
+            }
+            WaitReason::Partner => {
+                format!("the message of rank {other} starts {later} before and is on its way")
+            }
+            WaitReason::Data if is_later => {
+                format!("it needs the result of {by}, there at {ready}")
+            }
+            WaitReason::Data => format!("it needs the result of {by}"),
+            WaitReason::Overwrites => format!("it overwrites what {by} uses until {ready}"),
+            WaitReason::Port => format!("its port is kept until {ready} by {by}"),
+            WaitReason::SharedPort if other == rank => {
+                format!("a port that ranks share is kept until {ready} by {by}")
+            }
+            WaitReason::SharedPort => {
+                format!("a port shared with rank {other} is kept until {ready} by its {by}")
+            }
+            _ if is_later => format!("a rank computes alone, and {by} ends at {ready}"),
+            _ => format!("a rank computes alone, and {by} ends then"),
+        };
+        let waits_for_latency = link.reason == WaitReason::Arrival && link.ready == 0.0;
+        if is_later && link.reason != WaitReason::Partner && !waits_for_latency {
+            because += &format!("; word of it and the message are on their way for {later}");
+        }
+        because
     }
 }

@@ -47,13 +47,9 @@ impl Table<'_> {
         let has = |of: fn(&SweepRow) -> bool| self.sweep.rows.iter().any(of);
         let has_late = has(|row| row.late.is_some());
         let show = move |time: Option<f64>| or_dash(time.map(|time| unit.show(time)));
-        let over = |value: f64, by: f64| or_dash((by > 0.0).then(|| number(value / by, 4)));
-        let x_best = move |at: &[&SweepRow], row: Option<&&SweepRow>| {
-            or_dash(row.map(|row| over(row.value(), at[0].value())))
-        };
         let name = if by_point { "fastest" } else { "algorithm" };
         let several = by_point && shown.is_empty();
-        let mut columns = Columns::<Row>::default()
+        let columns = Columns::<Row>::default()
             .add_if(many_ranks, ">ranks", |(_, row, _)| row.ranks)
             .add_if(many_dists, "blocks", |(_, row, _)| {
                 or_dash(row.dist.as_ref())
@@ -95,25 +91,21 @@ impl Table<'_> {
             .add_if(!by_point, ">segment", |(_, row, _)| {
                 or_dash(row.segment.map(show_bytes))
             });
-        columns = if by_point {
-            columns
+        let columns = if by_point {
+            let columns = columns
                 .add_if(several, "second", |row| {
                     or_dash(second(row).map(|row| &row.algorithm))
                 })
-                .add_if(several, ">x best", move |row| x_best(&row.0, second(row)))
+                .add_if(several, ">x best", move |row| x_best(&row.0, second(row)));
+            add_named(columns, shown, has_late, unit)
         } else {
             columns.add_traffic(|&(_, row, _)| row)
         };
-        for name in shown.into_iter().filter(|_| by_point) {
-            let is_named = move |row: &&&SweepRow| row.algorithm == name;
-            columns = columns
-                .add(format!(">x {name}"), move |(at, ..)| {
-                    x_best(at, at.iter().find(is_named))
-                })
-                .add_if(has_late, format!(">least {name}"), move |(at, ..)| {
-                    show(at.iter().find(is_named).and_then(|row| row.least))
-                });
-        }
+        (columns, self.rows(by_point))
+    }
+
+    /// A row for each point with what is fastest there, or for each algorithm.
+    fn rows(&self, by_point: bool) -> Vec<Row<'_>> {
         let rows = self.sweep.leaders().into_iter().flat_map(|leader| {
             let at = Rc::new(self.sweep.at(leader.row.place()));
             let shown = if by_point {
@@ -124,7 +116,7 @@ impl Table<'_> {
             let rows = shown.into_iter();
             rows.map(move |(row, equals)| (Rc::clone(&at), row, equals))
         });
-        (columns, rows.collect())
+        rows.collect()
     }
 
     /// What a paper has of it: the rows of the table, without what the row above has, too; or with
@@ -312,4 +304,36 @@ fn align(rows: &mut [Vec<String>], column: usize) {
             *cell = format!("{value:.most$}");
         }
     }
+}
+
+/// The quotient, where there is one.
+fn over(value: f64, by: f64) -> String {
+    or_dash((by > 0.0).then(|| number(value / by, 4)))
+}
+
+/// How many times longer a row takes than the fastest one at its place.
+fn x_best(at: &[&SweepRow], row: Option<&&SweepRow>) -> String {
+    or_dash(row.map(|row| over(row.value(), at[0].value())))
+}
+
+/// Adds columns for each of these algorithms: over the fastest, and its least time where ranks are
+/// late.
+fn add_named<'a>(
+    mut columns: Columns<'a, Row<'a>>,
+    names: Vec<&'a str>,
+    has_late: bool,
+    unit: Unit,
+) -> Columns<'a, Row<'a>> {
+    for name in names {
+        let is_named = move |row: &&&SweepRow| row.algorithm == name;
+        columns = columns
+            .add(format!(">x {name}"), move |(at, ..)| {
+                x_best(at, at.iter().find(is_named))
+            })
+            .add_if(has_late, format!(">least {name}"), move |(at, ..)| {
+                let least = at.iter().find(is_named).and_then(|row| row.least);
+                or_dash(least.map(|time| unit.show(time)))
+            });
+    }
+    columns
 }

@@ -95,25 +95,7 @@ impl<'a> TuneJob<'a> {
         );
         let bytes = args.bytes.values(args.factor as u64);
         let max_bytes = bytes.iter().copied().max().unwrap_or(0);
-        let mut common = Common {
-            collective: Some(args.collective),
-            ranks: args.ranks.clone(),
-            root: args.root,
-            algorithm: "all".into(),
-            json: args.json,
-            vector: Vector {
-                bytes: Some(Ranges::single(max_bytes)),
-                segments: Some(SegmentCount::Count(1)),
-                dtype: Some(dtype),
-                op: args.op,
-                ordered: args.ordered,
-                // Measured times say which tree it is.
-                same_bits: args.same_bits.map(|_| SameBits::Ranks),
-                ..Vector::default()
-            },
-            machine: args.machine.clone(),
-            ..Common::default()
-        };
+        let mut common = common(args, dtype, max_bytes);
         for &bytes in &bytes {
             common.vector.elements("a vector", bytes)?;
         }
@@ -302,6 +284,29 @@ fn select_algorithms(args: &TuneArgs, task: &PlanTask) -> Result<(Vec<Algorithm>
         return Err(output::none_applies(&skipped));
     }
     Ok((found, skipped))
+}
+
+/// The options that all commands have: those of this one, with vectors of `max_bytes`.
+fn common(args: &TuneArgs, dtype: ElementType, max_bytes: u64) -> Common {
+    Common {
+        collective: Some(args.collective),
+        ranks: args.ranks.clone(),
+        root: args.root,
+        algorithm: "all".into(),
+        json: args.json,
+        vector: Vector {
+            bytes: Some(Ranges::single(max_bytes)),
+            segments: Some(SegmentCount::Count(1)),
+            dtype: Some(dtype),
+            op: args.op,
+            ordered: args.ordered,
+            // Measured times say which tree it is.
+            same_bits: args.same_bits.map(|_| SameBits::Ranks),
+            ..Vector::default()
+        },
+        machine: args.machine.clone(),
+        ..Common::default()
+    }
 }
 
 fn ensure_fits_memory(task: &PlanTask, bytes: u64) -> Result<()> {

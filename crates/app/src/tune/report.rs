@@ -125,14 +125,19 @@ pub(super) fn print(
         .add("", words);
     output::table(out, &columns, rows)?;
     output::skipped(out, &job.skipped)?;
+    print_winners(out, job, tuning)
+}
+
+fn print_winners(out: &mut Lines, job: &TuneJob, tuning: &TuningResult) -> Result<()> {
     writeln!(out, "\nthe best of each size")?;
     let columns = Columns::<Trial>::default()
         .add(">size", |row| show_bytes(row.bytes))
         .add("algorithm", |row| row.algorithm.clone())
         .add(">segment", |row| show_bytes(row.segment))
-        .add(">median", |row| ns(row.wall.median))
+        .add(">median", |row| show_ns(row.wall.median as f64))
         .add(">interval", |row| {
-            format!("{} - {}", ns(row.wall.low), ns(row.wall.high))
+            let [low, high] = [row.wall.low, row.wall.high].map(|ns| show_ns(ns as f64));
+            format!("{low} - {high}")
         })
         .add("next", |row| or_dash(tuning.next(row)))
         .add_if(!tuning.library.is_empty(), ">library / best", |row| {
