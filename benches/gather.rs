@@ -28,6 +28,13 @@ fn main() {
 
 fn measure() {
     let quick = std::env::args().any(|a| a == "--quick" || a == "--test");
+    trees(quick);
+    programs(quick);
+    platforms(quick);
+}
+
+/// The times of the planners for several numbers of ranks.
+fn trees(quick: bool) {
     let sizes: &[usize] = if quick {
         &[1000, 2000]
     } else {
@@ -76,7 +83,10 @@ fn measure() {
         println!(" {:>18}", peak_mib().map_or("-".into(), |m| m.to_string()));
         previous = Some(times);
     }
+}
 
+/// Both dynamic programs, which agree.
+fn programs(quick: bool) {
     let p = if quick { 300 } else { 1000 };
     for root in [None, Some(p / 2)] {
         let one = problem(p, 1, root);
@@ -97,7 +107,10 @@ fn measure() {
             cubic / quadratic
         );
     }
+}
 
+/// Trees where links differ.
+fn platforms(quick: bool) {
     let ranks: &[usize] = if quick { &[32, 64] } else { &[32, 64, 128] };
     for &p in ranks {
         let problem = platform(p);

@@ -106,7 +106,12 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
                 "wall": point.median_ns, "model": point.model_ns, "algorithm": point.algorithm,
                 "crowded": point.oversubscribed, "name": point.name(), "flags": point.flags() })
     });
-    let heading = Heading {
+    let rows = rows.collect::<Vec<_>>();
+    heading(summary, warnings).page(&body, &json!({ "rows": rows }), SCRIPT)
+}
+
+fn heading(summary: &Summary<'_>, warnings: Vec<String>) -> Heading {
+    Heading {
         title: "Collectives, measured over model".into(),
         summary: [
             ("machine", machine()),
@@ -121,9 +126,7 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
         )])
         .collect(),
         warnings,
-    };
-    let rows = rows.collect::<Vec<_>>();
-    heading.page(&body, &json!({ "rows": rows }), SCRIPT)
+    }
 }
 
 /// A paragraph of each line.

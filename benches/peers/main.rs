@@ -129,50 +129,71 @@ fn main() {
     let mut rows = Vec::new();
     for &p in &ranks {
         let points = points(&ops, &logs, p);
-        // Differences of a tenth of a microsecond depend on which physical cores the host assigns,
-        // so several rounds are needed.
-        let rounds = match quick {
-            true => 1,
-            false if p > cores.len() => 3,
-            false => 5,
-        };
-        let mut mpi_times: BTreeMap<Point, Vec<(String, Timing)>> = BTreeMap::new();
-        let mut oneport_times: BTreeMap<Point, oneport::Measured> = BTreeMap::new();
-        for round in 0..rounds {
-            for library in &mpi {
-                for setting in library.settings(p > cores.len()) {
-                    eprintln!(
-                        "p = {p}, round {} of {rounds}: {} {}",
-                        round + 1,
-                        library.name,
-                        setting.name
-                    );
-                    match library.run(&setting, p, &cores, budget_us, &points) {
-                        Ok(timings) => {
-                            for (point, timing) in timings {
-                                let name = format!("{} {}", library.name, setting.name);
-                                mpi_times.entry(point).or_default().push((name, timing));
-                            }
+        rows.extend(measured(
+            &oneport,
+            &mpi,
+            p,
+            points,
+            &cores,
+            (quick, budget_us),
+        ));
+    }
+    table::report(&rows, cores.len());
+}
+
+/// Measures the points on `p` ranks with all libraries, in turns.
+fn measured(
+    oneport: &Oneport,
+    mpi: &[MpiLibrary],
+    p: usize,
+    points: Vec<Point>,
+    cores: &[usize],
+    (quick, budget_us): (bool, u64),
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    // Differences of a tenth of a microsecond depend on which physical cores the host assigns,
+    // so several rounds are needed.
+    let rounds = match quick {
+        true => 1,
+        false if p > cores.len() => 3,
+        false => 5,
+    };
+    let mut mpi_times: BTreeMap<Point, Vec<(String, Timing)>> = BTreeMap::new();
+    let mut oneport_times: BTreeMap<Point, oneport::Measured> = BTreeMap::new();
+    for round in 0..rounds {
+        for library in mpi {
+            for setting in library.settings(p > cores.len()) {
+                eprintln!(
+                    "p = {p}, round {} of {rounds}: {} {}",
+                    round + 1,
+                    library.name,
+                    setting.name
+                );
+                match library.run(&setting, p, cores, budget_us, &points) {
+                    Ok(timings) => {
+                        for (point, timing) in timings {
+                            let name = format!("{} {}", library.name, setting.name);
+                            mpi_times.entry(point).or_default().push((name, timing));
                         }
-                        Err(reason) => {
-                            println!("{} {} p = {p}: {reason}", library.name, setting.name)
-                        }
+                    }
+                    Err(reason) => {
+                        println!("{} {} p = {p}: {reason}", library.name, setting.name)
                     }
                 }
             }
-            eprintln!("p = {p}, round {} of {rounds}: oneport", round + 1);
-            oneport.run(p, &points, &mut oneport_times);
         }
-        oneport.confirm(p, &mut oneport_times);
-        for point in points {
-            let Some(measured) = oneport_times.remove(&point) else {
-                continue;
-            };
-            let best = mpi_times.remove(&point).unwrap_or_default();
-            rows.push(Row::new(p, point, best, measured));
-        }
+        eprintln!("p = {p}, round {} of {rounds}: oneport", round + 1);
+        oneport.run(p, &points, &mut oneport_times);
     }
-    table::report(&rows, cores.len());
+    oneport.confirm(p, &mut oneport_times);
+    for point in points {
+        let Some(measured) = oneport_times.remove(&point) else {
+            continue;
+        };
+        let best = mpi_times.remove(&point).unwrap_or_default();
+        rows.push(Row::new(p, point, best, measured));
+    }
+    rows
 }
 
 /// Returns the points to measure. Barriers have no size; blocks have at least one element each.

@@ -170,6 +170,7 @@ impl MpiLibrary {
     }
 
     /// Returns the settings worth trying.
+    #[expect(clippy::too_many_lines, reason = "a table")]
     pub(crate) fn settings(&self, oversubscribed: bool) -> Vec<Setting> {
         let setting = |name, options, variables| Setting {
             name,

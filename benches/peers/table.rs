@@ -103,30 +103,50 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             None if multiplexed => text += " - | - | - |\n",
             None => text.push('\n'),
         }
-        let mpi = row.mpi.as_ref().map(|r| r.1);
-        let ns = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
-        let best = row.oneport.every.iter().min_by_key(|(_, median)| **median);
-        let _ = writeln!(
-            csv,
-            "{},{},{},\"{name}\",{},{},\"{}\",{},{},{ratio},{},{},\"{}\",{},{}",
-            row.point.op,
-            row.p,
-            row.point.bytes,
-            ns(mpi.map(|t| t.min)),
-            ns(mpi.map(|t| t.median)),
-            row.oneport.algorithm,
-            row.oneport.timing.min,
-            row.oneport.timing.median,
-            best.map_or("", |(name, _)| name),
-            ns(best.map(|(_, median)| *median)),
-            run.map_or("", |(algorithm, _)| algorithm),
-            ns(run.map(|(_, t)| t.min)),
-            ns(run.map(|(_, t)| t.median)),
-        );
+        csv += &line(row, &name, &ratio);
     }
+    text.push('\n');
+    text += &summary(rows, cores);
+    println!("{text}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("oneport-peers");
+    let written = std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(folder.join("peers.md"), &text))
+        .and_then(|()| std::fs::write(folder.join("peers.csv"), &csv));
+    match written {
+        Ok(()) => println!("written to {}", folder.display()),
+        Err(e) => println!("cannot write {}: {e}", folder.display()),
+    }
+}
+
+/// A line of the CSV file.
+fn line(row: &Row, name: &str, ratio: &str) -> String {
+    let run = row.oneport.multiplexed.as_ref();
+    let mpi = row.mpi.as_ref().map(|r| r.1);
+    let ns = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
+    let best = row.oneport.every.iter().min_by_key(|(_, median)| **median);
+    format!(
+        "{},{},{},\"{name}\",{},{},\"{}\",{},{},{ratio},{},{},\"{}\",{},{}\n",
+        row.point.op,
+        row.p,
+        row.point.bytes,
+        ns(mpi.map(|t| t.min)),
+        ns(mpi.map(|t| t.median)),
+        row.oneport.algorithm,
+        row.oneport.timing.min,
+        row.oneport.timing.median,
+        best.map_or("", |(name, _)| name),
+        ns(best.map(|(_, median)| *median)),
+        run.map_or("", |(algorithm, _)| algorithm),
+        ns(run.map(|(_, t)| t.min)),
+        ns(run.map(|(_, t)| t.median)),
+    )
+}
+
+/// For each number of ranks: how oneport compares.
+fn summary(rows: &[Row], cores: usize) -> String {
+    let mut text = String::new();
     let mut ranks: Vec<usize> = rows.iter().map(|r| r.p).collect();
     ranks.dedup();
-    text.push('\n');
     for p in ranks {
         let of = |ratio: fn(&Row) -> Option<f64>| -> Vec<f64> {
             let selected = rows.iter().filter(|r| r.p == p);
@@ -169,15 +189,7 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             );
         }
     }
-    println!("{text}");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("oneport-peers");
-    let written = std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::write(folder.join("peers.md"), &text))
-        .and_then(|()| std::fs::write(folder.join("peers.csv"), &csv));
-    match written {
-        Ok(()) => println!("written to {}", folder.display()),
-        Err(e) => println!("cannot write {}: {e}", folder.display()),
-    }
+    text
 }
 
 fn geometric_mean(ratios: &[f64]) -> Option<f64> {

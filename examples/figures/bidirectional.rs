@@ -55,6 +55,24 @@ pub(crate) fn figure_6() -> Figure {
             reference: 6.0 * alpha + m * beta + 63.0 / 64.0 * m * gamma,
         }
     });
+    let rows = line.iter().map(|q| {
+        let times: Vec<String> = q.times.iter().flatten().map(ToString::to_string).collect();
+        format!("{},{},{}", q.elements, times.join(","), q.reference)
+    });
+    Figure {
+        number: 6,
+        header: "elements,binomial_printed,binary_printed,pipeline_printed,butterfly_printed,bi_greedy_printed,\
+                 binomial_executed,binary_executed,pipeline_executed,butterfly_executed,bi_greedy_executed,reference",
+        rows: rows.collect(),
+        plot: plot_6(&line),
+        verdicts: (0..2)
+            .flat_map(|source| verdicts_6(&line, source))
+            .collect(),
+    }
+}
+
+/// Ratios beside times.
+fn plot_6(line: &[Point]) -> Plot {
     let mut plot = Plot::new(
         1080.0,
         460.0,
@@ -105,20 +123,7 @@ pub(crate) fn figure_6() -> Figure {
             ("#666666", Mark::Dashes, "printed"),
         ],
     );
-    let rows = line.iter().map(|q| {
-        let times: Vec<String> = q.times.iter().flatten().map(ToString::to_string).collect();
-        format!("{},{},{}", q.elements, times.join(","), q.reference)
-    });
-    Figure {
-        number: 6,
-        header: "elements,binomial_printed,binary_printed,pipeline_printed,butterfly_printed,bi_greedy_printed,\
-                 binomial_executed,binary_executed,pipeline_executed,butterfly_executed,bi_greedy_executed,reference",
-        rows: rows.collect(),
-        plot,
-        verdicts: (0..2)
-            .flat_map(|source| verdicts_6(&line, source))
-            .collect(),
-    }
+    plot
 }
 
 fn verdicts_6(line: &[Point], source: usize) -> [Verdict; 4] {

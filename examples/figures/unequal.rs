@@ -69,6 +69,23 @@ pub(crate) fn figure_10() -> Figure {
             pipeline,
         }
     });
+    let rows = ratios.iter().map(|r| {
+        format!(
+            "{},{},{},{},{}",
+            r.p, r.alpha, r.gamma, r.greedy, r.pipeline
+        )
+    });
+    Figure {
+        number: 10,
+        header: "p,alpha,gamma,ratio_uni_greedy,ratio_pipeline",
+        rows: rows.collect(),
+        plot: plot(&ratios, &ranks),
+        verdicts: verdicts(&ratios),
+    }
+}
+
+/// A panel for each gamma, with a cell for each alpha and number of ranks.
+fn plot(ratios: &[Ratio], ranks: &[usize]) -> Plot {
     let high = ratios.iter().map(|r| r.greedy).fold(1.0, f64::max);
     let mut plot = Plot::new(
         1020.0,
@@ -100,19 +117,7 @@ pub(crate) fn figure_10() -> Figure {
         panel.frame(&mut plot, &format!("gamma = {gamma}"), false);
     }
     plot.color_bar(925.0, 110.0, 280.0, high, "ratio");
-    let rows = ratios.iter().map(|r| {
-        format!(
-            "{},{},{},{},{}",
-            r.p, r.alpha, r.gamma, r.greedy, r.pipeline
-        )
-    });
-    Figure {
-        number: 10,
-        header: "p,alpha,gamma,ratio_uni_greedy,ratio_pipeline",
-        rows: rows.collect(),
-        plot,
-        verdicts: verdicts(&ratios),
-    }
+    plot
 }
 
 fn verdicts(ratios: &[Ratio]) -> Vec<Verdict> {

@@ -220,6 +220,16 @@ fn figure_4(line: &[Point]) -> Figure {
             (COLORS[5], Mark::Line, "uni-greedy"),
         ],
     );
+    Figure {
+        number: 4,
+        header: HEADER,
+        rows: line.iter().map(Point::row).collect(),
+        plot,
+        verdicts: verdicts_4(line),
+    }
+}
+
+fn verdicts_4(line: &[Point]) -> Vec<Verdict> {
     let at = |m: usize| line.iter().find(|q| q.m >= m).expect("within the line");
     let pipeline = |q: &Point| q.times[1][2] / q.greedy;
     let equal = line.iter().take_while(|q| q.times[1][0] == q.greedy);
@@ -260,13 +270,7 @@ fn figure_4(line: &[Point]) -> Figure {
             ),
         }
     }));
-    Figure {
-        number: 4,
-        header: HEADER,
-        rows: line.iter().map(Point::row).collect(),
-        plot,
-        verdicts,
-    }
+    verdicts
 }
 
 fn figure_5(grid: &[Point]) -> Figure {

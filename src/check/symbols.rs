@@ -13,6 +13,8 @@
 
 use std::collections::HashMap;
 
+use crate::machine::numbers;
+
 /// Maximal number of parts of a value that are examined to describe it.
 pub(super) const MAX_EXAMINED: u64 = 1 << 16;
 
@@ -114,7 +116,9 @@ impl Symbols {
 
     /// The initial content of the buffer of `rank`.
     pub(super) fn nothing(&mut self, rank: usize) -> TreeId {
-        TreeId(self.id(Node::Nothing { rank: narrow(rank) }))
+        TreeId(self.id(Node::Nothing {
+            rank: numbers::id(rank),
+        }))
     }
 
     /// Number of nodes: their numbers are below it.
@@ -153,8 +157,8 @@ impl Symbols {
     /// Inputs of `count` ranks starting at `first`, combined in rank order.
     pub(super) fn inputs(&mut self, first: usize, count: usize) -> ListId {
         ListId(self.id(Node::Inputs {
-            first: narrow(first),
-            count: narrow(count),
+            first: numbers::id(first),
+            count: numbers::id(count),
         }))
     }
 
@@ -278,7 +282,7 @@ impl Symbols {
 
     /// The number of a node, new or known.
     fn id(&mut self, node: Node) -> u32 {
-        let next = narrow(self.nodes.len());
+        let next = numbers::id(self.nodes.len());
         let id = match node {
             Node::Inputs { first, count } => self.inputs.entry([first, count]).or_insert(next),
             Node::Pair {
@@ -335,12 +339,6 @@ impl TreeId {
     pub(super) fn number(self) -> u32 {
         self.0
     }
-}
-
-/// Ranks, lists and trees are fewer than the steps and buffers that use them, and those have 32-bit
-/// numbers.
-fn narrow(n: usize) -> u32 {
-    u32::try_from(n).expect("fewer than 2^32 ranks, lists and trees")
 }
 
 /// Iterator of [`Symbols::parts`].

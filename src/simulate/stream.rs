@@ -497,8 +497,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
     }
 }
 
-/// The transfer between two sides, each a rank and a number of elements; where links are given, over
-/// one of them.
+/// The transfer between two sides, each a rank and a number of elements: over one of the links,
+/// where there are any.
 #[inline]
 fn transfer(
     (from, sent): (usize, usize),

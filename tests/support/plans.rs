@@ -207,6 +207,7 @@ pub(crate) fn has_transfers(programs: &[Vec<Step>]) -> bool {
 
 /// Inserts one fault into the programs and returns its name. A fault may be without effect. Buffers
 /// have `len` elements. With `single_spans`, every message keeps its single span.
+#[expect(clippy::too_many_lines, reason = "a list of faults")]
 pub(crate) fn insert_fault(
     random: &mut Random,
     programs: &mut [Vec<Step>],

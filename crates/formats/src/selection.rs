@@ -313,9 +313,9 @@ pub fn write(library: Library, table: &SelectionTable) -> Result<Option<Written>
     Ok(Some(Written { text, notes }))
 }
 
-/// What a reader of the rules should know: where times come from, and at which sizes no rule stands,
-/// because the library's own choice is as fast, because it lacks the algorithms, or because it
-/// compares no sizes that large.
+/// What a reader of the rules should know: where times come from, and at which sizes no rule
+/// stands, because the library's own choice is as fast, because it lacks the algorithms, or because
+/// it compares no sizes that large.
 fn notes(
     library: Library,
     table: &SelectionTable,

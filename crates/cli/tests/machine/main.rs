@@ -1,6 +1,8 @@
 //! Tests of commands that measure this machine, in a process of their own: some of them need the
 //! machine to be idle.
 
+#![allow(clippy::too_many_lines, reason = "a test tells one story")]
+
 mod contention;
 mod profile;
 mod tune;

@@ -93,8 +93,8 @@ impl GoalClock {
         Ok(clock)
     }
 
-    /// Why LogGOPSim cannot have the times of a schedule whose messages have these lengths; empty if
-    /// it can.
+    /// Why LogGOPSim cannot have the times of a schedule whose messages have these lengths; empty
+    /// if it can.
     fn refuses(&self, schedule: &Schedule, lengths: &[usize]) -> Result<Cow<'static, str>> {
         let (uniform, timed) = (self.form == GoalForm::Uniform, self.form == GoalForm::Timed);
         let (cost, ports) = (&self.cost, schedule.ports());

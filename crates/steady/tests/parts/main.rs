@@ -7,7 +7,8 @@
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
-    reason = "the numbers of tests are small"
+    clippy::too_many_lines,
+    reason = "numbers of tests are small, and a test tells one story"
 )]
 #![allow(dead_code, unreachable_pub)]
 
