@@ -17,13 +17,14 @@
 //!
 //! Nobody waits for `alpha`, nor for `beta` times the bytes. A transfer moves its bytes as fast as
 //! the machine can; the receiver computes from the clocks of both partners when it ends in the
-//! model (`Due::ends` in `transfer`, which asks `rules/transfer.rs`), and answers with that time. On
-//! a paced clock a *step* waits (`may_start` in `exec/rendezvous.rs`): it starts when the wall-clock
-//! has come to the model times at which the steps before it end (rules 1 to 3, asked of
+//! model (`Due::ends` in `transfer`, which asks `rules/transfer.rs`), and answers with that time.
+//! On a paced clock a *step* waits (`may_start` in `exec/rendezvous.rs`): it starts when the
+//! wall-clock has come to the model times at which the steps before it end (rules 1 to 3, asked of
 //! `rules::LocalOrder`), and a rank that has finished its program waits for the end of its own last
 //! step. The next step of a rank program is not known, so it waits at the end of a receive or local
-//! step, too (`hold` in `rank.rs`). These instants are absolute, counted from one start of all ranks, so that errors do not
-//! add up. On a native clock the same model times are carried along, and nothing waits for them.
+//! step, too (`hold` in `rank.rs`). These instants are absolute, counted from one start of all
+//! ranks, so that errors do not add up. On a native clock the same model times are carried along,
+//! and nothing waits for them.
 //!
 //! # Errors
 //!

@@ -7,7 +7,8 @@
 //! From [`Request::plan_best`] to a time: [`best_first`] makes each algorithm an [`Offer`], of
 //! variants that [`Evaluator::settle`] gives their segments. That search has the time of what it
 //! finds (`best_segments` in `plan/segments/equal.rs`); what does not split the vector is timed by
-//! [`Evaluator::time`]. Both come to [`Variant::time_within`]: a closed form, or `simulate::stream`.
+//! [`Evaluator::time`]. Both come to [`Variant::time_within`]: a closed form, or
+//! `simulate::stream`.
 //!
 //! Among equal times, the earlier algorithm wins: the first in the registry.
 

@@ -1,6 +1,6 @@
-//! k-nomial tree reduction and broadcast: the binomial tree for ranks with several ports. A radix of
-//! its own on one port would be a [`Reduction`] as in `binomial.rs`, with several transfers to one
-//! rank in a round.
+//! k-nomial tree reduction and broadcast: the binomial tree for ranks with several ports. A radix
+//! of its own on one port would be a [`Reduction`] as in `binomial.rs`, with several transfers to
+//! one rank in a round.
 //!
 //! - Source: folklore; "knomial" of MPICH and Open MPI, with a radix of one more than the number of
 //!   ports.
