@@ -105,7 +105,7 @@ impl Summary<'_> {
             lines.push(format!("wall-clock over alpha + beta*m: {long}"));
             if let Some(short) = Deviation::of(self.counted().filter(is_short), Point::ratio) {
                 lines.push(format!(
-                    "  less than 32 KiB, whose senders do not wait: {short}"
+                    "  less than 32 KiB, which their receivers copy alone: {short}"
                 ));
                 lines.push("  (down to 0.5 with cores far apart: one handover of a cache line, where half a ping-pong has two)".into());
             }

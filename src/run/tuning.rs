@@ -79,9 +79,8 @@ pub(crate) const MIN_WIDE_ELEMENTS: usize = 64;
 
 // Messages whose senders do not wait: see `exec::ahead`
 
-/// Bytes of the longest message sent ahead where every rank has a core. Partners that wait copy
-/// longer messages together. With a limit of 1 KiB, blocks of 4 KiB for all of 16 ranks took 2.5
-/// times as long on 16 cores, and a broadcast of 8 KiB on 2 cores 1.7 times.
+/// Bytes of the longest message sent ahead that is copied, where every rank has a core. Partners
+/// copy longer messages together, from where they are.
 pub(crate) const MAX_AHEAD_BYTES: u64 = MIN_LONG_BYTES - 1;
 
 /// Bytes of the longest message sent ahead that is copied, where a worker runs several ranks.

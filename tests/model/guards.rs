@@ -14,7 +14,8 @@ use std::sync::Once;
 use oneport::{Order, Span};
 
 use super::elements::{Buffer as Elements, Combiner};
-use super::memory::{RankMemory, SendSpans};
+use super::in_flight::SendSpans;
+use super::memory::RankMemory;
 use super::packed::RecvOp;
 use super::protocol::{Sent, Wire};
 use super::receive::{Due, Received};
@@ -126,7 +127,7 @@ fn written_while_in_flight(spans: &'static [Span], values: [u64; 4]) {
         move |wire| {
             let mut memory = memory(0, &mine);
             let lane = wire.lane(0, 1);
-            memory.send_spans(lane, spans);
+            memory.send_spans(wire, 1, spans, 0);
             memory.local(&[Span::new(6, 1)], &[Span::new(7, 1)], RecvOp::Copy);
             let mut write = || memory.local(ELEMENT_3, &[Span::new(7, 1)], RecvOp::Copy);
             let refused = is_refused(&mut write);
@@ -152,7 +153,7 @@ pub(crate) fn in_flight_then_received_into() {
     two_ranks(
         move |wire| {
             let mut memory = memory(0, &mine);
-            memory.send_spans(wire.lane(0, 1), ONE_SPAN);
+            memory.send_spans(wire, 1, ONE_SPAN, 0);
             let mut done = Received::Nothing;
             if !is_refused(|| done = receive(&mut memory, wire, 1, ELEMENT_3, RecvOp::Copy)) {
                 assert_eq!(done, Received::Done(1.0));
@@ -255,7 +256,7 @@ pub(crate) fn memory_dropped(pending: Pending) {
             let mut memory = ManuallyDrop::new(memory(0, &mine));
             match pending {
                 Pending::InFlight | Pending::InFlightNotDropped => {
-                    memory.send_spans(wire.lane(0, 1), ONE_SPAN)
+                    memory.send_spans(wire, 1, ONE_SPAN, 0)
                 }
                 Pending::OpenSend | Pending::SharedSend => {
                     memory.open_send(0, wire, 1, SendSpans::One(Span::new(0, len)), 0.0);
@@ -292,7 +293,7 @@ pub(crate) fn another_length() {
         move |wire| {
             let mut memory = memory(0, &mine);
             let lane = wire.lane(0, 1);
-            memory.send_spans(lane, TWO_SPANS);
+            memory.send_spans(wire, 1, TWO_SPANS, 0);
             until(|| lane.is_settled().then_some(()));
             memory.local(ELEMENT_3, &[Span::new(7, 1)], RecvOp::Copy);
         },
@@ -344,6 +345,35 @@ pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
     } else {
         two_ranks(sender, receiver);
     }
+}
+
+/// A sender does not wait for the receiver of its long message, and helps it if it sees in time
+/// that it is asked to.
+pub(crate) fn shared_in_flight(pieces: usize) {
+    let len = pieces * PIECE;
+    let [mine, theirs] = buffers(len, PIECE);
+    two_ranks(
+        move |wire| {
+            let mut memory = memory(0, &mine);
+            let spans: &[Span] = Box::leak(Box::new([Span::new(0, len)]));
+            memory.send_spans(wire, 1, spans, 7);
+            if let Some(step) = memory.asked() {
+                assert_eq!(step, 7);
+                memory.help_with(step, Combiner::of(&sum()));
+            }
+            until(|| (!memory.may_be_asked()).then_some(()));
+            mine.write();
+        },
+        move |wire| {
+            let mut memory = memory(1, &theirs);
+            let spans = [Span::new(0, len)];
+            let received = receive(&mut memory, wire, 0, &spans, RecvOp::Copy);
+            assert_eq!(received, Received::Done(1.0));
+            let values = read(memory.data::<u64>()).iter().copied();
+            assert!(values.eq((100..).take(len)));
+            theirs.write();
+        },
+    );
 }
 
 /// The second half of a long message overwrites part of the first half. The receiver copies it

@@ -290,6 +290,12 @@ fn longer_messages_are_copied_by_both() {
 }
 
 #[test]
+fn a_sender_that_does_not_wait_may_help() {
+    bounded(3, || guards::shared_in_flight(2));
+    bounded(2, || guards::shared_in_flight(3));
+}
+
+#[test]
 fn overlapping_spans_are_copied_by_one_side() {
     bounded(4, guards::shared_with_overlap);
 }

@@ -17,12 +17,12 @@ use crate::support::alone::shared;
 
 mod record;
 
-/// How ranks are mapped to threads, and which messages are eager.
+/// How ranks are mapped to threads, and who copies long messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Cores {
-    /// As where each rank has a core: short messages are eager, long ones are copied by both.
+    /// As where each rank has a core: long messages are copied by both.
     Own,
-    /// As where ranks share a core: all messages are eager.
+    /// As where ranks share a core: one partner copies.
     Shared,
     /// As many threads, each with several ranks.
     Workers(usize),
@@ -68,7 +68,7 @@ fn run(name: &str, schedule: &Schedule, cores: Cores, clock: Clock, eager: bool)
             repetitions,
             meetings: repetitions * if clock == Clock::Paced { 3 } else { 2 },
             messages: repetitions * messages,
-            shares_copies: cores == Cores::Own && !eager,
+            shares_copies: cores == Cores::Own,
         }
     })
 }
@@ -94,29 +94,27 @@ fn schedules(ranks: usize, elements: usize) -> Vec<(String, Schedule)> {
     .into()
 }
 
-/// Runs and checks schedules of `ranks` ranks with blocks of so many elements of 8 bytes. Those of
-/// up to `longest_eager` elements are eager.
-fn check_all(ranks: usize, cores: Cores, blocks: &[usize], longest_eager: usize) {
+/// Runs and checks schedules of `ranks` ranks with blocks of so many elements of 8 bytes.
+fn check_all(ranks: usize, cores: Cores, blocks: &[usize]) {
     for &elements in blocks {
         for (name, schedule) in schedules(ranks, elements) {
-            let eager = elements <= longest_eager;
-            run(&name, &schedule, cores, Clock::Native, eager).check();
+            run(&name, &schedule, cores, Clock::Native, true).check();
         }
     }
 }
 
 #[test]
 fn lines_where_each_rank_has_a_core() {
-    // Inline messages, eager ones in memory, and long ones, which both partners copy.
-    check_all(16, Cores::Own, &[1, 8, 100], 100);
-    check_all(8, Cores::Own, &[5000], 8);
+    // Inline messages, ones in memory, and long ones, which both partners copy.
+    check_all(16, Cores::Own, &[1, 8, 100]);
+    check_all(8, Cores::Own, &[5000]);
 }
 
 #[test]
 fn lines_where_ranks_share_cores() {
     // Inline messages, copied ones, and ones that stay where they are.
-    check_all(16, Cores::Shared, &[1, 100], usize::MAX);
-    check_all(8, Cores::Shared, &[5000], usize::MAX);
+    check_all(16, Cores::Shared, &[1, 100]);
+    check_all(8, Cores::Shared, &[5000]);
 }
 
 #[test]
@@ -124,14 +122,13 @@ fn lines_of_many_ranks() {
     // Messages of 4 and of 50 KiB.
     for (elements, cores) in [(16, Cores::Own), (200, Cores::Own), (16, Cores::Shared)] {
         let schedule = Request::alltoall(64, elements).plan("bruck").unwrap();
-        let eager = elements == 16;
-        run("alltoall bruck", &schedule, cores, Clock::Native, eager).check();
+        run("alltoall bruck", &schedule, cores, Clock::Native, true).check();
     }
 }
 
 #[test]
 fn lines_of_multiplexed_runs() {
-    check_all(16, Cores::Workers(4), &[1, 100], usize::MAX);
+    check_all(16, Cores::Workers(4), &[1, 100]);
 }
 
 #[test]

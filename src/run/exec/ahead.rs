@@ -9,6 +9,10 @@
 //!
 //! A rank that waits only for messages can perform its steps one after another: see [`Sequence`].
 //!
+//! Where every rank has a core, both partners of a long message copy it, if its sender has nothing
+//! else to do: the receiver asks for help and starts; the sender looks when it waits itself, and at
+//! its end. A root that sends to many ranks thus delays none of them, and helps one after another.
+//!
 //! Only the wall-clock time improves. The rules of time still define what a schedule means:
 //!
 //! - A schedule runs so only if it cannot deadlock when all transfers are rendezvous. This is
@@ -29,7 +33,7 @@ use crate::run::failure::{Failure, TransferAt};
 use crate::run::placement::Workers;
 use crate::run::transfer::{Due, Elements, RankMemory, Received, RecvOp, Slots, Wire, fetch_lanes};
 use crate::run::tuning::{
-    AHEAD_SPINS, FETCHED_WIRES, MAX_AHEAD_BYTES, MAX_SLOT_BYTES, MAX_WORKER_COPIED_BYTES,
+    AHEAD_SPINS, FETCHED_WIRES, MAX_AHEAD_BYTES, MAX_SLOT_BYTES, MAX_WORKER_COPIED_BYTES, SPINS,
     max_copied_bytes,
 };
 use crate::run::wait::TeamState;
@@ -38,18 +42,14 @@ use crate::simulate::{Prepared, Simulation};
 
 /// The longest messages for which a sender does not wait, with `ranks` ranks on `cores` cores.
 ///
-/// Where every rank has a core, partners that wait copy long messages together, so only short
-/// messages are sent ahead. Where ranks share cores, each wait costs switches between ranks, which
+/// Nobody waits in place: a message that stays where it is may have any length. Where every rank
+/// has a core, a rank that has nothing else to do helps the receivers of its long messages, so
+/// these are not copied. Where ranks share cores, each wait costs switches between ranks, which
 /// take the longer the more ranks a core has. Copying messages that will be overwritten saves some
 /// of these waits, but the copies must stay in the caches.
 pub fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
-    if ranks <= cores {
-        return Longest {
-            copied: MAX_AHEAD_BYTES,
-            borrowed: MAX_AHEAD_BYTES,
-        };
-    }
     let copied = match workers {
+        _ if ranks <= cores => MAX_AHEAD_BYTES,
         Workers::Ranks => max_copied_bytes((ranks / cores.max(1)) as u64),
         // A rank that waits does not occupy the worker.
         Workers::Cores => MAX_WORKER_COPIED_BYTES,
@@ -224,6 +224,8 @@ pub(crate) struct AheadExecutor<'r> {
     /// The step whose partner it waited for last. This is an earlier send, not the action's own
     /// step, when the action would overwrite a message in flight.
     awaited_step: usize,
+    /// The send with whose message it helps its receiver.
+    helping: Option<usize>,
 }
 
 /// What a rank waits for.
@@ -263,6 +265,7 @@ impl<'r> AheadExecutor<'r> {
             context,
             next: 0,
             awaited_step: 0,
+            helping: None,
         }
     }
 
@@ -340,7 +343,7 @@ impl<'r> AheadExecutor<'r> {
                         _ => RecvOp::Copy,
                     };
                     let transfer = self.transfer_of(i, *from, spans);
-                    if !take(self.rank, carrier, transfer, op)? {
+                    if !self.take(carrier, transfer, op)? {
                         self.awaited_step = i;
                         return Ok(Some(Awaited::Offer(transfer)));
                     }
@@ -400,6 +403,59 @@ impl<'r> AheadExecutor<'r> {
     fn wire(&self, i: usize) -> &'r Wire {
         &self.wires[self.program.wire[i] as usize]
     }
+
+    /// Receives the message of `transfer`, if it has come.
+    #[inline]
+    fn take(
+        &self,
+        carrier: &mut impl Carrier<'r>,
+        transfer: HalfTransfer<'r>,
+        op: RecvOp<'_>,
+    ) -> Result<bool, Failure> {
+        /// Another repetition carries the model clock.
+        const NO_CLOCK: Due = Due {
+            ready: 0.0,
+            cost: TransferCost::rendezvous(0.0),
+        };
+        match carrier.receive(transfer, op, self.context.copying.shared, NO_CLOCK) {
+            Received::Done(_) => Ok(true),
+            Received::Nothing => Ok(false),
+            // The sender reports its own error.
+            Received::Poisoned => Err(Failure::Aborted),
+            Received::Length(found) => {
+                let at = TransferAt {
+                    rank: self.rank,
+                    step: transfer.step,
+                    peer: transfer.peer,
+                    port: 0,
+                };
+                Err(at.wrong_length(total_len(transfer.spans), found).into())
+            }
+        }
+    }
+
+    /// Copies pieces of a message for a receiver that asks for it; false if none does.
+    #[inline]
+    fn help(&mut self, memory: &RankMemory<'_, 'r>) -> bool {
+        self.helping = memory.asked();
+        if let Some(step) = self.helping {
+            memory.help_with(step, self.context.combiner);
+            self.helping = None;
+            return true;
+        }
+        false
+    }
+
+    /// Helps the receivers of its last long messages, which have nobody else to help them. It does
+    /// not wait for receivers that take none: they do without it.
+    #[inline]
+    fn help_to_the_end(&mut self, memory: &RankMemory<'_, 'r>) {
+        let mut polls = 0;
+        while self.context.copying.shared && polls < SPINS && memory.may_be_asked() {
+            polls = if self.help(memory) { 0 } else { polls + 1 };
+            std::hint::spin_loop();
+        }
+    }
 }
 
 impl<'r> RankExecutor<'r> for AheadExecutor<'r> {
@@ -422,11 +478,16 @@ impl<'r> RankExecutor<'r> for AheadExecutor<'r> {
                 before = self.next;
                 waiter.progressed();
             }
+            if self.help(memory) {
+                waiter.progressed();
+                continue;
+            }
             let paused = waiter.pause(None);
             paused.map_err(|stop| waiter.failure(stop, || self.timeout_error()))?;
-            waiter.spin(|| awaited.has_come(self.rank));
+            waiter.spin(|| awaited.has_come(self.rank) || memory.asked().is_some());
         }
         waiter.progressed();
+        self.help_to_the_end(memory);
         state.leave(self.rank, run);
         Ok(())
     }
@@ -441,13 +502,12 @@ impl<'r> RankExecutor<'r> for AheadExecutor<'r> {
     }
 
     fn step(&self) -> usize {
-        let actions = self.own.sequence.actions();
-        actions
-            .get(self.next)
-            .map_or(0, |action| action.step as usize)
+        let next = self.own.sequence.actions().get(self.next);
+        let next = next.map(|action| action.step as usize);
+        self.helping.or(next).unwrap_or(0)
     }
 
-    /// No receiver asks a sender for help that does not wait.
+    /// A worker has other ranks to run: receivers do without its help.
     fn wants_help(&self, _: &RankMemory<'_, 'r>) -> bool {
         false
     }
@@ -466,35 +526,5 @@ impl<'r> RankExecutor<'r> for AheadExecutor<'r> {
         let i = self.awaited_step;
         let step = &self.program.steps[i];
         TransferAt::of(self.rank, i, step).timeout(step.name())
-    }
-}
-
-/// Receives the message of `transfer` at `rank`, if it has come.
-#[inline]
-fn take<'r>(
-    rank: usize,
-    carrier: &mut impl Carrier<'r>,
-    transfer: HalfTransfer<'r>,
-    op: RecvOp<'_>,
-) -> Result<bool, Failure> {
-    /// Another repetition carries the model clock.
-    const NO_CLOCK: Due = Due {
-        ready: 0.0,
-        cost: TransferCost::rendezvous(0.0),
-    };
-    match carrier.receive(transfer, op, false, NO_CLOCK) {
-        Received::Done(_) => Ok(true),
-        Received::Nothing => Ok(false),
-        // The sender reports its own error.
-        Received::Poisoned => Err(Failure::Aborted),
-        Received::Length(found) => {
-            let at = TransferAt {
-                rank,
-                step: transfer.step,
-                peer: transfer.peer,
-                port: 0,
-            };
-            Err(at.wrong_length(total_len(transfer.spans), found).into())
-        }
     }
 }

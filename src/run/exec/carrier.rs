@@ -101,10 +101,16 @@ impl<'r> Carrier<'r> for RankMemory<'_, 'r> {
 
     #[inline]
     fn send(&mut self, transfer: HalfTransfer<'r>, start: f64, copy_to: Option<(&Slots, u32)>) {
-        let lane = self.lane_to(transfer);
+        let HalfTransfer {
+            step,
+            wire,
+            peer,
+            spans,
+            ..
+        } = transfer;
         match copy_to {
-            Some(slot) => self.post(lane, transfer.spans, slot, start),
-            None => self.send_spans(lane, transfer.spans),
+            Some(slot) => self.post(self.lane_to(transfer), spans, slot, start),
+            None => self.send_spans(wire, peer, spans, step),
         }
     }
 

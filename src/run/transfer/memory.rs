@@ -8,9 +8,8 @@ use std::marker::PhantomData;
 use smallvec::{SmallVec, smallvec};
 
 use super::elements::{Buffer, Elements};
-use super::in_flight::LastMessages;
+use super::in_flight::{LastMessages, UnansweredSend};
 use super::packed::{Packed, RecvOp, any_overlap};
-use super::protocol::Wire;
 use super::shared::Division;
 use super::sync::yield_now;
 use crate::run::element::Element;
@@ -36,33 +35,6 @@ pub(crate) struct RankMemory<'b, 'r> {
     /// Length in bytes from which on messages are copied with streaming stores.
     pub(super) streams_from: usize,
     borrowed: PhantomData<&'b mut [u8]>,
-}
-
-/// A send whose receiver has not answered yet.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct UnansweredSend<'r> {
-    pub(super) wire: &'r Wire,
-    pub(super) to: usize,
-    pub(super) spans: SendSpans<'r>,
-}
-
-/// The spans of an open send: one by value, or several by a reference that outlives the run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum SendSpans<'r> {
-    /// One span.
-    One(Span),
-    /// Several.
-    Many(&'r [Span]),
-}
-
-impl SendSpans<'_> {
-    #[inline]
-    pub(super) fn as_slice(&self) -> &[Span] {
-        match self {
-            SendSpans::One(span) => std::slice::from_ref(span),
-            SendSpans::Many(spans) => spans,
-        }
-    }
 }
 
 impl<'b, 'r> RankMemory<'b, 'r> {

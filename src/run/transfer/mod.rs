@@ -23,7 +23,8 @@
 //! 7. The sender reads `DONE` and its time: its step has ended, and its spans may be written again.
 //!
 //! A sender that does not wait ([`RankMemory::send_spans`]) goes on after 2, and looks for 7 before
-//! it writes the spans or sends on the lane again.
+//! it writes the spans or sends on the lane again. It helps if it has nothing else to do
+//! ([`RankMemory::asked`]).
 //!
 //! | file | content |
 //! |---|---|
@@ -31,7 +32,7 @@
 //! | `memory` | a rank's buffer while transfers are open: what may be written, local steps |
 //! | `send` | sends out of the buffer |
 //! | `receive` | receives into the buffer |
-//! | `in_flight` | messages in the sender's memory whose sender did not wait |
+//! | `in_flight` | sends without an answer; messages in memory whose sender did not wait |
 //! | `packed` | a message as a sequence of spans |
 //! | `copy` | copying bytes |
 //! | `shared` | long messages that both partners copy |
@@ -61,9 +62,10 @@ pub use elements::Combiner;
 #[cfg(feature = "mpi")]
 pub(crate) use elements::Opaque;
 pub(crate) use elements::{Buffer, Elements};
+pub(crate) use in_flight::SendSpans;
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
-pub(crate) use memory::{RankMemory, SendSpans};
+pub(crate) use memory::RankMemory;
 pub use packed::RecvOp;
 pub(crate) use packed::any_overlap;
 pub(crate) use protocol::Lane;

@@ -47,9 +47,10 @@
 //! A sender need not wait for the answer, but it must look for the answer before it writes the
 //! memory that it exposed, before its next offer ([`Lane::is_free`]), and before its memory ends
 //! ([`Lane::is_settled`]). Until the answer is there, the receiver may read the sender's memory.
-//! Such messages are never shared. They may also be copied to the lane's slot
+//! A receiver may ask for help here, too: it copies all pieces that its sender does not claim, so
+//! it need not know whether the sender looks. Messages may also be copied to the lane's slot
 //! ([`Slots`](super::Slots)) instead of exposing the sender's memory; the sender may then write its
-//! memory at once.
+//! memory at once, and such a message is never shared.
 //!
 //! # Pointers
 //!
@@ -384,6 +385,11 @@ impl SharedPieces {
         }
         let before = self.claimed.fetch_add(wanted, Ordering::Relaxed);
         wanted.min(pieces.saturating_sub(before))
+    }
+
+    /// Sender, after [`Sent::Shared`]: whether nothing is left to claim.
+    pub(crate) fn all_claimed(&self) -> bool {
+        self.claimed.load(Ordering::Relaxed) >= self.target().pieces
     }
 
     /// Claims all pieces that are left. Returns how many those were.

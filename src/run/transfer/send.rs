@@ -2,11 +2,13 @@
 
 use super::copy::copy_short;
 use super::elements::Combiner;
-use super::memory::{RankMemory, SendSpans, UnansweredSend};
+use super::in_flight::{LaneMessage, SendSpans, UnansweredSend};
+use super::memory::RankMemory;
 use super::packed::{Packed, RecvOp};
 use super::protocol::{Lane, Parcel, Payload, Sent, Wire};
 use super::shared::{Claimed, Division, Shared};
 use super::slots::Slots;
+use crate::run::tuning::MIN_LONG_BYTES;
 use crate::schedule::{Span, total_len};
 
 impl<'r> RankMemory<'_, 'r> {
@@ -55,22 +57,54 @@ impl<'r> RankMemory<'_, 'r> {
         unsafe { std::slice::from_raw_parts(start, len) }
     }
 
-    /// Offers a message and does not wait for its receiver. If the message refers to memory, its
-    /// spans cannot be written until it has been received. The lane must be [free](Lane::is_free).
+    /// Offers the message of step `step` and does not wait for its receiver. If the message refers
+    /// to memory, its spans cannot be written until it has been received. The lane must be
+    /// [free](Lane::is_free).
     ///
     /// # Panics
     /// When a span leaves the buffer.
     #[inline]
-    pub(crate) fn send_spans(&mut self, lane: &'r Lane, spans: &'r [Span]) {
-        let parcel = match spans {
-            [span] => self.parcel(&SendSpans::One(*span), 0.0),
-            spans => self.parcel(&SendSpans::Many(spans), 0.0),
+    pub(crate) fn send_spans(&mut self, wire: &'r Wire, to: usize, spans: &'r [Span], step: usize) {
+        let lane = wire.lane(self.rank, to);
+        let spans = match spans {
+            [span] => SendSpans::One(*span),
+            spans => SendSpans::Many(spans),
         };
+        let parcel = self.parcel(&spans, 0.0);
         self.in_flight.forget(lane);
         if parcel.borrowed {
-            self.in_flight.add(lane, spans);
+            let send = UnansweredSend { wire, to, spans };
+            let bytes = total_len(spans.as_slice()) * self.elements.bytes;
+            self.in_flight.add(LaneMessage {
+                lane,
+                send,
+                step,
+                long: bytes as u64 >= MIN_LONG_BYTES,
+            });
         }
         lane.offer(parcel);
+    }
+
+    /// The step of a message in flight whose receiver asks for help: [`RankMemory::help_with`].
+    #[inline]
+    pub(crate) fn asked(&self) -> Option<usize> {
+        let asks = |m: &&LaneMessage<'r>| {
+            m.lane.sent() == Sent::Shared && !m.send.wire.pieces(self.rank, m.send.to).all_claimed()
+        };
+        self.in_flight.long().find(asks).map(|m| m.step)
+    }
+
+    /// Whether the receiver of a long message in flight may still ask for help.
+    #[inline]
+    pub(crate) fn may_be_asked(&self) -> bool {
+        self.in_flight.long().any(|m| !m.lane.is_settled())
+    }
+
+    /// Copies pieces of the message of step `step`, which [`RankMemory::asked`] has named.
+    pub(crate) fn help_with(&self, step: usize, combiner: Combiner<'_>) {
+        if let Some(message) = self.in_flight.long().find(|m| m.step == step) {
+            self.help(message.send, combiner);
+        }
     }
 
     #[inline]
