@@ -43,9 +43,9 @@ pub struct Tuning {
     /// copied since, in that of a calibrated copy: 2.
     pub cold_copy_factor: f64,
     /// Time per byte of data that the sender itself has just received or combined and that is still
-    /// in the caches of the sender's core, in that of other data: 4. The lines have to be fetched
-    /// from there, and the lines they overwrite are cached there, too. Measured with caches of a
-    /// megabyte. When ranks share cores, the other ranks evict this data.
+    /// in the caches of the sender's core, in that of other data, where one partner copies a long
+    /// message: 2. The lines have to be fetched from there, and the lines they overwrite are
+    /// cached there, too. When ranks share cores, the other ranks evict this data.
     pub fresh_factor: f64,
     /// Size of the longest message for which `fresh_factor` counts: 1 MiB.
     pub max_fresh_bytes: u64,
@@ -60,7 +60,7 @@ impl Default for Tuning {
             worker_switch_share: 0.5,
             lone_copy_factor: 2.0,
             cold_copy_factor: 2.0,
-            fresh_factor: 4.0,
+            fresh_factor: 2.0,
             max_fresh_bytes: 1 << 20,
         }
     }

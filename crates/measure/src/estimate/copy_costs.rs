@@ -15,6 +15,9 @@ pub(super) enum CopyMode {
     Shared,
     /// The receiver copies alone.
     Receiver,
+    /// The receiver copies alone a message whose sender has not waited: its handover has gone on
+    /// since it was offered.
+    Ahead,
     /// Another rank of the same core has already taken the same message, so it is in the core's
     /// cache.
     Cached,
@@ -64,6 +67,11 @@ impl<'a> CopyCosts<'a> {
         bytes(elements, self.schedule.element_bytes())
     }
 
+    /// Bytes of step `i` of `rank`.
+    pub(super) fn step_bytes(&self, rank: usize, i: usize) -> u64 {
+        self.bytes(self.step(rank, i).len())
+    }
+
     pub(super) fn core(&self, rank: usize) -> usize {
         self.core_model.core(rank, self.schedule.ranks())
     }
@@ -80,7 +88,7 @@ impl<'a> CopyCosts<'a> {
 
     /// Time of `rank` to offer the message of its step `i`, including its copy if it is `copied`.
     pub(super) fn put(&self, rank: usize, i: usize, copied: bool) -> f64 {
-        let bytes = self.bytes(self.step(rank, i).len());
+        let bytes = self.step_bytes(rank, i);
         if !copied {
             return self.core_model.overhead;
         }
@@ -92,38 +100,69 @@ impl<'a> CopyCosts<'a> {
         self.core_model.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
 
+    /// Time until `rank` sees a message that `from` has sent without waiting: that of one handover
+    /// of a cache line. Half a ping-pong, by which messages are calibrated, takes two: the message,
+    /// and the reply on the same line.
+    pub(super) fn handover(&self, from: usize, rank: usize) -> f64 {
+        if self.core(from) == self.core(rank) {
+            return 0.0;
+        }
+        self.cost.transfer(from, rank, 1) / 2.0
+    }
+
     /// Time of `rank` to take a message in its step `i` from the memory of `from`, which sends it
-    /// in its step `sent`.
+    /// in its step `sent`. Its line takes at least the time `line`.
     pub(super) fn take(
         &self,
         (from, sent): (usize, usize),
         (rank, i): (usize, usize),
         how: CopyMode,
+        line: f64,
     ) -> f64 {
         let step = self.step(rank, i);
         let bytes = self.bytes(step.len());
         // The sender has itself received or computed the data.
         let fresh = self.fresh.get(from).is_some_and(|fresh| fresh[sent]);
         let tuning = &self.core_model.tuning;
-        let local_time = self.core_model.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
-        let transfer_time = if how == CopyMode::Cached || self.core(from) == self.core(rank) {
+        let copy = self.among(bytes, |b| self.cost.copy(rank, b));
+        let is_near = how == CopyMode::Cached || self.core(from) == self.core(rank);
+        let (overhead, copy) = match how {
+            CopyMode::Shared => (self.core_model.overhead, copy / 2.0),
+            // The sender's half of the overhead is its own.
+            CopyMode::Ahead if !is_near => (self.core_model.overhead / 2.0, copy),
+            _ => (self.core_model.overhead, copy),
+        };
+        let local_time = overhead + copy;
+        let transfer_time = if is_near {
             local_time
         } else {
-            let copy_factor = if how == CopyMode::Shared || bytes < MIN_LONG_BYTES {
-                1.0
-            } else {
-                tuning.lone_copy_factor
-            };
             let transfer = self.among(bytes, |b| self.cost.transfer(from, rank, b));
-            let lines = transfer - self.cost.transfer(from, rank, 0);
-            // In shared mode each partner always copies the same half.
-            let fetch_time = if fresh && how != CopyMode::Shared && bytes <= tuning.max_fresh_bytes
-            {
-                (tuning.fresh_factor - 1.0) * copy_factor * max_time(lines, 0.0)
+            let start = self.cost.transfer(from, rank, 1);
+            let mut lines = max_time(transfer - start, 0.0);
+            if how != CopyMode::Shared && bytes >= MIN_LONG_BYTES {
+                // Calibrated shorter messages are copied by one partner, too.
+                let shorter = self.cost.transfer(from, rank, MIN_LONG_BYTES - 1) - start;
+                let at_most = shorter * bytes as f64 / MIN_LONG_BYTES as f64;
+                lines = (tuning.lone_copy_factor * lines).min(max_time(at_most, lines));
+            }
+            let start = match how {
+                // Lines with the claims of both partners follow.
+                CopyMode::Ahead if bytes >= MIN_LONG_BYTES => 2.0 * start,
+                CopyMode::Ahead => 0.0,
+                _ => start,
+            };
+            // Calibrated short messages are fresh. In shared mode each partner always copies the
+            // same half.
+            let fresh_bytes = MIN_LONG_BYTES..=tuning.max_fresh_bytes;
+            let fetch_time = if fresh && how != CopyMode::Shared && fresh_bytes.contains(&bytes) {
+                (tuning.fresh_factor - 1.0) * lines
             } else {
                 0.0
             };
-            max_time(local_time, copy_factor * transfer) + fetch_time
+            // The lines of each span have to be asked for.
+            let spans = step.writes().len().max(self.step(from, sent).reads().len());
+            let asked = spans.saturating_sub(1) as f64 * self.core_model.overhead;
+            max_time(local_time, start + max_time(lines, line)) + fetch_time + asked
         };
         match step {
             Step::RecvCombine { .. } => {

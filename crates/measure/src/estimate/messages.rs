@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::copy_costs::{CopyCosts, CopyMode};
+use oneport::internal::MIN_LONG_BYTES;
 use oneport::internal::VirtualRun;
 use oneport::internal::{Carrier, Combiner, Due, HalfTransfer, Received, RecvOp, Sent, Slots};
 use oneport::schedule::{Span, total_len};
@@ -16,8 +17,10 @@ pub(super) struct VirtualMessages<'a> {
     pub(super) now: f64,
     pub(super) progressed: bool,
     lanes: Vec<VirtualLane>,
-    /// By rank: the time until which it copies or combines.
-    busy: Vec<f64>,
+    /// By rank: the time until which it copies or combines, for itself or for a receiver.
+    pub(super) busy: Vec<f64>,
+    /// By rank: the times from which it sees the messages that it has not taken.
+    waiting: Vec<Vec<f64>>,
     /// The data that each core has taken: core, sender and first span.
     cached: HashSet<(usize, usize, Span)>,
 }
@@ -25,7 +28,7 @@ pub(super) struct VirtualMessages<'a> {
 /// One direction between two ranks.
 #[derive(Clone)]
 struct VirtualLane {
-    /// The time when its message is ready; infinite if there is none.
+    /// The time when its receiver sees its message; infinite if there is none.
     offered: f64,
     /// The time when its last message has been taken.
     taken: f64,
@@ -48,6 +51,7 @@ impl<'a> VirtualMessages<'a> {
             progressed: false,
             lanes: vec![empty; run.lanes()],
             busy: vec![0.0; run.ranks()],
+            waiting: vec![Vec::new(); run.ranks()],
             cached: HashSet::new(),
         }
     }
@@ -57,6 +61,20 @@ impl<'a> VirtualMessages<'a> {
         &mut self.lanes[lane]
     }
 
+    /// Whether the message of `transfer`, which the rank receives, and one that it has sent to the
+    /// same partner were on their way at once.
+    fn crosses(&self, transfer: HalfTransfer<'_>, offered: f64) -> bool {
+        let lane = self.run.lane(self.rank, transfer.step, transfer.peer);
+        let back = &self.lanes[lane ^ 1];
+        back.offered.is_finite() || back.taken > offered
+    }
+
+    /// Whether `rank` has nothing else to do now than to help.
+    fn is_idle(&self, rank: usize) -> bool {
+        let now = self.now;
+        self.busy[rank] <= now && self.waiting[rank].iter().all(|&seen| seen > now)
+    }
+
     /// The rank is busy for this time.
     fn work(&mut self, time: f64) {
         self.progressed = true;
@@ -64,18 +82,20 @@ impl<'a> VirtualMessages<'a> {
         self.busy[self.rank] = self.now;
     }
 
-    fn offer(&mut self, transfer: HalfTransfer<'_>) {
+    /// Offers a message, which its receiver sees after `handover`.
+    fn offer(&mut self, transfer: HalfTransfer<'_>, handover: f64) {
         self.progressed = true;
-        let now = self.now;
+        let seen = self.now + handover;
+        self.waiting[transfer.peer].push(seen);
         let lane = self.lane(transfer);
-        (lane.offered, lane.step) = (now, transfer.step);
+        (lane.offered, lane.step) = (seen, transfer.step);
     }
 }
 
 /// Model times mean nothing here: all messages may start at 0.
 impl<'r> Carrier<'r> for VirtualMessages<'_> {
     fn open_send(&mut self, transfer: HalfTransfer<'r>, _: f64) {
-        self.offer(transfer);
+        self.offer(transfer, 0.0);
     }
 
     fn poll_send(&mut self, transfer: HalfTransfer<'r>, _: Combiner<'_>) -> Sent {
@@ -100,24 +120,38 @@ impl<'r> Carrier<'r> for VirtualMessages<'_> {
         if offered > now {
             return Received::Nothing;
         }
-        // An idle sender helps to copy.
-        let helped = share && self.busy[from] <= now;
+        // An idle sender helps to copy a long message.
+        let long = self.copy_costs.step_bytes(rank, transfer.step) >= MIN_LONG_BYTES;
+        let helped = share && long && self.is_idle(from);
         let sent = self.copy_costs.step(from, step).reads();
         let data = sent.first().copied().unwrap_or(Span::new(0, 0));
         let core = self.copy_costs.core(rank);
         let how = if helped {
             CopyMode::Shared
-        } else if self.run.runs_ahead() && !self.cached.insert((core, from, data)) {
-            CopyMode::Cached
-        } else {
+        } else if !self.run.runs_ahead() {
             CopyMode::Receiver
+        } else if self.cached.insert((core, from, data)) {
+            CopyMode::Ahead
+        } else {
+            CopyMode::Cached
         };
         let mine = (rank, transfer.step);
-        self.work(self.copy_costs.take((from, step), mine, how));
+        // If it crosses one in the other direction, the line that both are on moves once more:
+        // before the message is copied, or meanwhile if it has come long ago.
+        let line = if how == CopyMode::Ahead && self.crosses(transfer, offered) {
+            self.copy_costs.handover(from, rank) / 2.0
+        } else {
+            0.0
+        };
+        let late = (offered + line - now).max(0.0);
+        let line = if late > 0.0 { 0.0 } else { line };
+        self.work(late + self.copy_costs.take((from, step), mine, how, line));
         let now = self.now;
         if helped {
             self.busy[from] = now;
         }
+        let taken = self.waiting[rank].iter().position(|&seen| seen == offered);
+        taken.map(|at| self.waiting[rank].swap_remove(at));
         let lane = self.lane(transfer);
         (lane.offered, lane.taken) = (f64::INFINITY, now);
         Received::Done(due.ends(0.0)[1])
@@ -132,7 +166,8 @@ impl<'r> Carrier<'r> for VirtualMessages<'_> {
     fn send(&mut self, transfer: HalfTransfer<'r>, _: f64, copy_to: Option<(&Slots, u32)>) {
         let copied = copy_to.is_some();
         self.work(self.copy_costs.put(self.rank, transfer.step, copied));
-        self.offer(transfer);
+        let handover = self.copy_costs.handover(self.rank, transfer.peer);
+        self.offer(transfer, handover);
     }
 
     fn local(&mut self, dst: &[Span], _: &[Span], op: RecvOp<'_>) {

@@ -143,12 +143,14 @@ impl VirtualCore {
         (0..core_model.cores.min(ranks)).map(core).collect()
     }
 
-    /// Time until the core polls a rank again.
+    /// Time until the core polls a rank again. A rank with a core of its own spins.
     fn poll_time(&self, core_model: &CoreModel) -> f64 {
+        /// Polls that take as long as the overhead of a message.
+        const SPINS: f64 = 4.0;
         if self.ranks.len() > 1 {
             core_model.switch
         } else {
-            core_model.overhead
+            core_model.overhead / SPINS
         }
     }
 }
@@ -178,7 +180,8 @@ fn poll_until_done(
             return Ok(makespan);
         };
         let rank = core.ranks[core.next];
-        (messages.rank, messages.now, messages.progressed) = (rank, core.now, false);
+        let free = max_time(core.now, messages.busy[rank]);
+        (messages.rank, messages.now, messages.progressed) = (rank, free, false);
         if !ranks.is_done(rank) {
             ranks.poll(rank, messages)?;
         }

@@ -80,6 +80,59 @@ fn a_core_runs_one_rank_at_a_time() {
     assert_eq!(Error::from(none).exit_code(), 2);
 }
 
+/// One rank on each of so many cores, as runs of a team are; times in nanoseconds.
+fn own_cores(cores: usize) -> CoreModel {
+    CoreModel {
+        cores,
+        overhead: 60.0,
+        eager: u64::MAX,
+        copied: (32 << 10) - 1,
+        ..core_model(cores)
+    }
+}
+
+/// The estimate of a broadcast of 64 KiB among ranks with cores of their own.
+fn long_broadcast(ranks: usize, name: &str, segments: usize) -> f64 {
+    let request = Request::broadcast(ranks, 64 << 10)
+        .cost(CostModel::new(400.0, 0.05).gamma_copy(0.01))
+        .segment_count(segments);
+    let algorithm = registry::find(Kind::Broadcast, name).unwrap();
+    estimate_native(&algorithm, &request, &own_cores(ranks))
+        .unwrap()
+        .time
+}
+
+#[test]
+fn a_root_with_many_long_messages_delays_no_receiver() {
+    let (few, many) = (
+        long_broadcast(4, "linear", 1),
+        long_broadcast(16, "linear", 1),
+    );
+    // What the root does for each receiver, not what the copies take.
+    assert!(many - few < 12.0 * 100.0, "{few} {many}");
+    assert!(many < long_broadcast(16, "binomial", 1));
+}
+
+#[test]
+fn a_forwarded_short_message_takes_as_long_as_any() {
+    let in_segments = long_broadcast(8, "bi-greedy", 4);
+    // Six rounds of 16 KiB: beyond the model's time are overheads of messages alone.
+    let round = 400.0 + 0.05 * f64::from(16 << 10);
+    assert!(in_segments < 1.5 * 6.0 * round, "{in_segments}");
+}
+
+#[test]
+fn messages_that_wait_at_a_rank_have_one_handover() {
+    let time = |ranks| {
+        let request = Request::gather(ranks, 8).cost(CostModel::new(400.0, 0.05));
+        let linear = registry::find(Kind::Gather, "linear").unwrap();
+        let choice = estimate_native(&linear, &request, &own_cores(ranks)).unwrap();
+        choice.time
+    };
+    // The root's half of the overhead for each message.
+    assert!(time(16) - time(8) < 8.0 * 60.0);
+}
+
 #[test]
 fn algorithms_with_too_many_polls_are_not_chosen() {
     let chain = registry::find(Kind::Broadcast, "chain").unwrap();
