@@ -275,7 +275,7 @@ in_c() {
 #include <stdio.h>
 int main(void)
 {
-    int rank, size, own, all, counts[8], places[8], blocks[36], sum = 0;
+    int rank, size, own, all, one, counts[8], places[8], blocks[36], sum = 0;
     MPI_Init(NULL, NULL);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -288,6 +288,10 @@ int main(void)
         for (int i = 0; i < size * (size - 1) / 2; i++) sum += blocks[i];
     MPI_Bcast(&sum, 1, MPI_INT, 1, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &own, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    for (int i = 0; i < 40; i++) {
+        MPI_Allreduce(&i, &one, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (one != i * size) own = -1;
+    }
     if (rank == 0) printf("results %d %d %d\n", all, sum, own);
     MPI_Finalize();
 }
@@ -300,6 +304,13 @@ C
     # shellcheck disable=SC2086
     expect 0 'results 10 14 4' 4 $served "$work/one"
     grep -q 'MPI_Gatherv .*adaptive' "$work/report" && ! grep -q 'the library' "$work/report" || fail report
+    # One call of 16 is the library's own, for its time.
+    grep -q 'MPI_Allreduce  *4 B  *40 .*recursive-doubling' "$work/report" \
+        && grep -q 'MPI_Allreduce  *4 B  *2 .*PMPI, a sample' "$work/report" || fail 'report of samples'
+    # Processes that want no report have no samples, so the others have none either.
+    # shellcheck disable=SC2086
+    expect 0 'results 10 14 4' 3 $served "$work/one" : -n 1 ${served% *} "$work/one"
+    ! grep -q 'PMPI, a sample' "$work/report" || fail 'samples that not all processes take'
 }
 
 commands() {

@@ -23,7 +23,7 @@ const RULES: &str = "ONEPORT_RULES";
 const SCHEDULES: &str = "ONEPORT_SCHEDULE";
 
 /// What a call is, as far as all processes know it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) kind: Kind,
     pub(crate) root: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Shape {
 }
 
 /// What moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     Byte,
     /// An item of a named datatype, and its bytes in memory.

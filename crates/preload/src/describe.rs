@@ -46,6 +46,16 @@ pub(crate) enum Irregular {
     Alltoall(Side, Side),
 }
 
+impl Irregular {
+    /// What this process sends, or its block.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Irregular::Rooted { bytes, .. } => *bytes,
+            Irregular::Alltoall(input, _) => input.bytes(),
+        }
+    }
+}
+
 /// A count or a displacement.
 pub(crate) trait Number: Copy {
     fn get(self) -> isize;

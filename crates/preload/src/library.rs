@@ -1,7 +1,6 @@
 //! The MPI library that the program has loaded: its functions under their profiling names, and the
 //! constants that this crate needs besides those of `oneport`.
 
-use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -20,7 +19,7 @@ pub(crate) struct Library {
     pub(crate) own: calls::Library,
     pub(crate) functions: Functions,
     /// What is known of the library's own datatypes, which never change.
-    named: RwLock<HashMap<Word, Datatype>>,
+    named: RwLock<Vec<Datatype>>,
     envelope: Envelope,
     large_envelope: Option<LargeEnvelope>,
     constants: Constants,
@@ -226,7 +225,7 @@ impl Library {
     /// What is to be known of a datatype; `None` if it is none.
     pub(crate) fn datatype(&self, word: Word) -> Option<Datatype> {
         let handle = self.handle(word);
-        if let Some(known) = self.named.read().get(&handle) {
+        if let Some(known) = self.named.read().iter().find(|d| d.handle == handle) {
             return Some(*known);
         }
         let mut size: c_int = 0;
@@ -245,7 +244,7 @@ impl Library {
             is_plain: is_named && low == 0 && usize::try_from(extent) == Ok(size),
         };
         if is_named {
-            self.named.write().insert(handle, found);
+            self.named.write().push(found);
         }
         Some(found)
     }

@@ -22,6 +22,8 @@ const DEADLINE: &str = "ONEPORT_DEADLINE";
 
 /// Shapes that a communicator remembers; the first one is forgotten for another.
 const MAX_SHAPES: usize = 64;
+/// Calls of which one is passed on and timed, where a report is wanted.
+const CALLS_PER_SAMPLE: u64 = 16;
 /// Bytes of the longest buffer that a communicator keeps between calls.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
@@ -31,6 +33,8 @@ pub(crate) struct Process {
     pub(crate) choices: Choices,
     /// If one is wanted.
     pub(crate) report: Option<Mutex<Report>>,
+    /// Whether all processes want one.
+    samples: bool,
     rank: usize,
     deadline: Duration,
     communicators: Mutex<Communicators>,
@@ -41,7 +45,9 @@ struct Communicators {
     /// By handle: the number of the communicator.
     numbers: HashMap<Word, u64>,
     /// In the order in which they were made, which is the same on all processes.
-    all: BTreeMap<u64, Arc<Mutex<Communicator>>>,
+    all: BTreeMap<u64, Arc<Kept>>,
+    /// That of the last call, with its handle: the next call is often on the same.
+    last: Option<(Word, Arc<Kept>)>,
     made: u64,
     /// Of the attribute that tells when a communicator is freed.
     keyval: Option<c_int>,
@@ -49,11 +55,29 @@ struct Communicators {
 
 /// What is kept for one communicator of the program.
 #[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) rank: usize,
+    pub(crate) ranks: usize,
+    pub(crate) communicator: Mutex<Communicator>,
+}
+
+/// What a call on a communicator uses.
+#[derive(Debug)]
 pub(crate) struct Communicator {
-    group: OnAnyThread<Group>,
-    served: HashMap<Shape, Arc<Mutex<Choice>>>,
-    order: VecDeque<Shape>,
-    buffer: Vec<u128>,
+    pub(crate) group: OnAnyThread<Group>,
+    /// In the order of their first calls.
+    pub(crate) served: VecDeque<Served>,
+    pub(crate) buffer: KeptBuffer,
+    /// Calls in which no process knows the sizes of all blocks.
+    pub(crate) irregular: Calls,
+}
+
+/// Calls of a shape, and what serves them.
+#[derive(Debug)]
+pub(crate) struct Served {
+    shape: Shape,
+    pub(crate) choice: Choice,
+    pub(crate) calls: Calls,
 }
 
 /// What serves the calls of a shape.
@@ -62,8 +86,16 @@ pub(crate) enum Choice {
     /// A schedule of this name.
     Schedule(String, OnAnyThread<Planned>),
     /// The library, for this reason.
-    Library(String),
+    Library(Arc<str>),
 }
+
+/// The number of calls of a kind on a communicator, which is the same on all of its processes.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(u64);
+
+/// Memory that is kept between calls.
+#[derive(Debug, Default)]
+pub(crate) struct KeptBuffer(Vec<u128>);
 
 self_cell! {
     /// A schedule, and this process's part in it.
@@ -106,8 +138,15 @@ impl Process {
             .as_ref()
             .map_or(0, |(choices, _)| choices.digest() | 1);
         let world = Group::of(library.own, library.own.world(), Duration::MAX);
-        let world = world.and_then(|world| Ok((world.gather(digest)?, world.rank())));
-        let (digests, rank) = match world {
+        let report = Report::of_environment().map(Mutex::new);
+        let found = world.and_then(|world| {
+            let (digests, wanted) = (
+                world.gather(digest)?,
+                world.gather(report.is_some().into())?,
+            );
+            Ok((digests, wanted, world.rank()))
+        });
+        let (digests, wanted, rank) = match found {
             Ok(found) => found,
             Err(error) => library.own.end_job(&error.to_string()),
         };
@@ -130,7 +169,8 @@ impl Process {
             (Ok((choices, deadline)), None) => Some(Process {
                 library,
                 choices,
-                report: Report::of_environment().map(Mutex::new),
+                report,
+                samples: !wanted.contains(&0),
                 rank,
                 deadline,
                 communicators: Mutex::default(),
@@ -141,7 +181,12 @@ impl Process {
 
     /// Reports, and frees what was kept: before the library ends.
     pub(crate) fn end(&self) {
-        let all = std::mem::take(&mut self.communicators.lock().all);
+        let (all, last) = {
+            let mut communicators = self.communicators.lock();
+            let all = std::mem::take(&mut communicators.all);
+            (all, communicators.last.take())
+        };
+        drop(last);
         // In the order in which they were made: freeing is collective.
         all.into_values().for_each(drop);
         if let Some(report) = self.report.as_ref().filter(|_| self.rank == 0) {
@@ -150,14 +195,27 @@ impl Process {
     }
 
     /// What is kept for a communicator, if it was made before.
-    pub(crate) fn known(&self, handle: Word) -> Option<Arc<Mutex<Communicator>>> {
-        let communicators = self.communicators.lock();
+    pub(crate) fn known(&self, handle: Word) -> Option<Arc<Kept>> {
+        let mut communicators = self.communicators.lock();
+        if let Some((last, kept)) = &communicators.last
+            && *last == handle
+        {
+            return Some(Arc::clone(kept));
+        }
         let number = communicators.numbers.get(&handle)?;
-        communicators.all.get(number).map(Arc::clone)
+        let kept = Arc::clone(communicators.all.get(number)?);
+        communicators.last = Some((handle, Arc::clone(&kept)));
+        Some(kept)
+    }
+
+    /// Counts a call; whether it is passed on to the library, so that the report has its time.
+    pub(crate) fn is_sample(&self, calls: &mut Calls) -> bool {
+        calls.0 += 1;
+        self.samples && calls.0.is_multiple_of(CALLS_PER_SAMPLE)
     }
 
     /// What is kept for a communicator from now on, which has all of its processes call this.
-    pub(crate) fn communicator(&self, handle: Word) -> Option<Arc<Mutex<Communicator>>> {
+    pub(crate) fn communicator(&self, handle: Word) -> Option<Arc<Kept>> {
         let mut communicators = self.communicators.lock();
         let keyval = match communicators.keyval {
             Some(keyval) => keyval,
@@ -184,12 +242,16 @@ impl Process {
         let of = unsafe { Intracommunicator::new(handle) };
         // Where it cannot be duplicated, the library's error handler speaks in its own call.
         let group = Group::of(self.library.own, of, self.deadline).ok()?;
-        let made = Arc::new(Mutex::new(Communicator {
-            group: OnAnyThread(group),
-            served: HashMap::new(),
-            order: VecDeque::new(),
-            buffer: Vec::new(),
-        }));
+        let made = Arc::new(Kept {
+            rank: group.rank(),
+            ranks: group.size(),
+            communicator: Mutex::new(Communicator {
+                group: OnAnyThread(group),
+                served: VecDeque::new(),
+                buffer: KeptBuffer::default(),
+                irregular: Calls::default(),
+            }),
+        });
         let mut communicators = self.communicators.lock();
         communicators.made += 1;
         let number = communicators.made;
@@ -213,7 +275,7 @@ impl Process {
     fn forget(&self, number: u64) {
         let mut communicators = self.communicators.lock();
         communicators.numbers.retain(|_, other| *other != number);
-        let freed = communicators.all.remove(&number);
+        let freed = (communicators.all.remove(&number), communicators.last.take());
         // Its duplicate is freed without the lock.
         drop(communicators);
         drop(freed);
@@ -253,29 +315,25 @@ fn deadline() -> Result<Duration> {
 }
 
 impl Communicator {
-    /// Its processes.
-    pub(crate) fn group(&self) -> &Group {
-        &self.group.0
-    }
-
-    /// What serves the calls of a shape: found at its first call.
-    pub(crate) fn choice(&mut self, process: &Process, shape: &Shape) -> Arc<Mutex<Choice>> {
-        if let Some(known) = self.served.get(shape) {
-            return Arc::clone(known);
+    /// Which of [`Communicator::served`] has this shape: found at its first call.
+    pub(crate) fn find(&mut self, process: &Process, shape: &Shape) -> usize {
+        if let Some(known) = self.served.iter().position(|served| served.shape == *shape) {
+            return known;
         }
-        let found = Arc::new(Mutex::new(self.plan(process, shape)));
-        if self.order.len() >= MAX_SHAPES
-            && let Some(first) = self.order.pop_front()
-        {
-            self.served.remove(&first);
+        let choice = self.plan(process, shape);
+        if self.served.len() >= MAX_SHAPES {
+            self.served.pop_front();
         }
-        self.order.push_back(shape.clone());
-        self.served.insert(shape.clone(), Arc::clone(&found));
-        found
+        self.served.push_back(Served {
+            shape: shape.clone(),
+            choice,
+            calls: Calls::default(),
+        });
+        self.served.len() - 1
     }
 
     fn plan(&self, process: &Process, shape: &Shape) -> Choice {
-        let group = self.group();
+        let group = &self.group.0;
         let (element, moved) = match shape.element {
             Element::Byte => (None, Moved::Bytes),
             Element::Item(datatype, bytes) => {
@@ -290,29 +348,26 @@ impl Communicator {
             let part = Planned::try_new(schedule, |schedule| group.part(schedule, moved));
             Ok(Choice::Schedule(name, OnAnyThread(part?)))
         };
-        planned().unwrap_or_else(|why| Choice::Library(format!("{why:#}")))
-    }
-
-    /// Memory for a buffer of `bytes` bytes, aligned for any element.
-    pub(crate) fn take_buffer(&mut self, bytes: usize) -> Vec<u128> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let words = bytes.div_ceil(size_of::<u128>());
-        if buffer.len() < words {
-            buffer.resize(words, 0);
-        }
-        buffer
-    }
-
-    pub(crate) fn keep_buffer(&mut self, buffer: Vec<u128>) {
-        if buffer.len() * size_of::<u128>() <= MAX_KEPT_BYTES {
-            self.buffer = buffer;
-        }
+        planned().unwrap_or_else(|why| Choice::Library(format!("the library: {why:#}").into()))
     }
 }
 
-/// The bytes of such memory.
-pub(crate) fn bytes_of(buffer: &mut [u128]) -> &mut [u8] {
-    let (at, bytes) = (buffer.as_mut_ptr().cast(), size_of_val(buffer));
-    // SAFETY: the same memory, of which every byte is initialized.
-    unsafe { std::slice::from_raw_parts_mut(at, bytes) }
+impl KeptBuffer {
+    /// Memory of at least `bytes` bytes, aligned for any element.
+    pub(crate) fn bytes(&mut self, bytes: usize) -> &mut [u8] {
+        let words = bytes.div_ceil(size_of::<u128>());
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+        let (at, bytes) = (self.0.as_mut_ptr().cast(), size_of_val(&*self.0));
+        // SAFETY: the same memory, of which every byte is initialized.
+        unsafe { std::slice::from_raw_parts_mut(at, bytes) }
+    }
+
+    /// To be called after each use: what is too long is not kept.
+    pub(crate) fn trim(&mut self) {
+        if self.0.len() * size_of::<u128>() > MAX_KEPT_BYTES {
+            self.0 = Vec::new();
+        }
+    }
 }

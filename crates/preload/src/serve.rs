@@ -8,18 +8,21 @@ use oneport::collectives::GatherPart;
 use oneport::internal::calls::Group;
 use oneport::run::{Bidirectional, Endpoint};
 use oneport::{Kind, Layout, Span, Step};
-use parking_lot::Mutex;
 
 use crate::choice::Element;
 use crate::describe::{At, Described, Irregular};
 use crate::library::Word;
 use crate::memory::{Copier, Side};
-use crate::process::{Choice, Communicator, OnAnyThread, Planned, Process, bytes_of, process};
+use crate::process::{
+    Choice, Communicator, Kept, KeptBuffer, OnAnyThread, Planned, Process, Served, process,
+};
 
 /// Why the library serves a call.
 const NOTHING_CHOSEN: &str = "the library: no rule or schedule";
 const NO_GROUP: &str = "the library: no group of processes, or two";
 const REFUSED: &str = "the library: a datatype or operator of the program's own, or an error";
+/// What is served by a schedule, but for one call of many.
+const SAMPLE: &str = "PMPI, a sample";
 
 /// A call of the program.
 #[derive(Debug, Clone, Copy)]
@@ -39,27 +42,36 @@ pub(crate) fn serve(
         return pass();
     };
     let is_chosen = process.choices.serve(call.kind);
-    let (communicator, described) = match entered(process, call, is_chosen, describe) {
+    let (kept, described) = match entered(process, call, is_chosen, describe) {
         Ok(entered) => entered,
         Err(why) => return passed(process, call, 0, why, pass),
     };
-    let mut communicator = communicator.lock();
+    let mut communicator = kept.communicator.lock();
     let bytes = described.shape.elements * described.shape.element.bytes();
     if bytes == 0 && call.kind != Kind::Barrier {
         return passed(process, call, 0, "nothing to do", || 0);
     }
-    let choice = communicator.choice(process, &described.shape);
-    let mut choice = choice.lock();
-    match &mut *choice {
+    let found = communicator.find(process, &described.shape);
+    let Communicator {
+        group,
+        served,
+        buffer,
+        ..
+    } = &mut *communicator;
+    let Served { choice, calls, .. } = &mut served[found];
+    match choice {
         Choice::Library(why) => {
+            let why = Arc::clone(why);
             drop(communicator);
-            let by = format!("the library: {why}");
-            drop(choice);
-            passed(process, call, bytes, &by, pass)
+            passed(process, call, bytes, &why, pass)
+        }
+        Choice::Schedule(..) if process.is_sample(calls) => {
+            drop(communicator);
+            passed(process, call, bytes, SAMPLE, pass)
         }
         Choice::Schedule(name, planned) => {
             let start = process.report.as_ref().map(|_| Instant::now());
-            perform(process, call, &described, &mut communicator, planned);
+            perform(process, call, &described, (&group.0, buffer), planned);
             if let (Some(report), Some(start)) = (&process.report, start) {
                 let mut report = report.lock();
                 report.add(call.function, bytes as u64, name, start.elapsed());
@@ -73,7 +85,7 @@ fn perform(
     process: &Process,
     call: Call,
     described: &Described,
-    communicator: &mut Communicator,
+    (group, kept): (&Group, &mut KeptBuffer),
     planned: &OnAnyThread<Planned>,
 ) {
     let library = process.library;
@@ -105,11 +117,11 @@ fn perform(
         }
     };
     planned.0.with_dependent(|schedule, part| {
-        let rank = communicator.group().rank();
+        let rank = group.rank();
         let layout = &schedule.layout()[rank];
         // What is broadcast may be where nobody can write.
-        let reads = schedule.programs()[rank].iter().all(Step::is_send);
-        let is_broadcast = call.kind == Kind::Broadcast && reads;
+        let reads = || schedule.programs()[rank].iter().all(Step::is_send);
+        let is_broadcast = call.kind == Kind::Broadcast && reads();
         if let Some(at) = own_memory(is_broadcast, described, copier, layout, bytes) {
             // SAFETY: the program passes this memory for the call, which has as many bytes.
             let buffer = unsafe { std::slice::from_raw_parts_mut(at, layout.len * bytes) };
@@ -117,20 +129,19 @@ fn perform(
                 // SAFETY: as above; input and output do not overlap.
                 unsafe { copier.copy_in(side, buffer, &layout.input, bytes) };
             }
-            return communicator.group().perform(part, buffer, &combine);
+            return group.perform(part, buffer, &combine);
         }
-        let mut memory = communicator.take_buffer(layout.len * bytes);
-        let buffer = bytes_of(&mut memory);
+        let buffer = kept.bytes(layout.len * bytes);
         if let Some(side) = &described.input {
             // SAFETY: the program passes this memory for the call.
             unsafe { copier.copy_in(side, buffer, &layout.input, bytes) };
         }
-        communicator.group().perform(part, buffer, &combine);
+        group.perform(part, buffer, &combine);
         if let Some(side) = &described.output {
             // SAFETY: as above.
             unsafe { copier.copy_out(side, buffer, &layout.output, bytes) };
         }
-        communicator.keep_buffer(memory);
+        kept.trim();
     });
 }
 
@@ -165,12 +176,16 @@ pub(crate) fn serve_irregular(
     };
     // The tree needs no choice.
     let is_chosen = call.kind != Kind::Alltoall || process.choices.serve(call.kind);
-    let (communicator, described) = match entered(process, call, is_chosen, describe) {
+    let (kept, described) = match entered(process, call, is_chosen, describe) {
         Ok(entered) => entered,
         Err(why) => return passed(process, call, 0, why, pass),
     };
-    let communicator = communicator.lock();
-    let group = communicator.group();
+    let mut communicator = kept.communicator.lock();
+    if process.is_sample(&mut communicator.irregular) {
+        drop(communicator);
+        return passed(process, call, described.bytes(), SAMPLE, pass);
+    }
+    let group = &communicator.group.0;
     let library = process.library;
     let start = Instant::now();
     let copier = Copier {
@@ -178,7 +193,8 @@ pub(crate) fn serve_irregular(
         communicator: call.communicator,
         as_items: false,
     };
-    let (by, bytes, served) = match described {
+    let bytes = described.bytes();
+    let (by, served) = match described {
         Irregular::Rooted {
             root,
             own,
@@ -187,11 +203,11 @@ pub(crate) fn serve_irregular(
         } => {
             let sides = [own.as_ref(), all.as_ref()];
             let served = by_tree(group, copier, call.kind, (root, bytes), sides);
-            ("adaptive", bytes, served)
+            ("adaptive", served)
         }
         Irregular::Alltoall(input, output) => {
             let served = exchanged(group, copier, &input, &output);
-            ("pairwise", input.bytes(), served)
+            ("pairwise", served)
         }
     };
     if let Err(error) = served {
@@ -291,7 +307,7 @@ fn entered<D>(
     call: Call,
     is_chosen: bool,
     describe: impl FnOnce(At<'_>) -> Option<D>,
-) -> Result<(Arc<Mutex<Communicator>>, D), &'static str> {
+) -> Result<(Arc<Kept>, D), &'static str> {
     if !is_chosen {
         return Err(NOTHING_CHOSEN);
     }
@@ -301,18 +317,14 @@ fn entered<D>(
         let is_one = library.is_one_group(handle);
         is_one.then(|| process.communicator(handle)).flatten()
     };
-    let communicator = process.known(handle).or_else(made).ok_or(NO_GROUP)?;
-    let at = {
-        let communicator = communicator.lock();
-        let group = communicator.group();
-        At {
-            library,
-            rank: group.rank(),
-            ranks: group.size(),
-        }
+    let kept = process.known(handle).or_else(made).ok_or(NO_GROUP)?;
+    let at = At {
+        library,
+        rank: kept.rank,
+        ranks: kept.ranks,
     };
     let described = describe(at).ok_or(REFUSED)?;
-    Ok((communicator, described))
+    Ok((kept, described))
 }
 
 /// Has the library serve a call.
