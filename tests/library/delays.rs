@@ -318,6 +318,24 @@ fn plans_for_late_ranks_are_no_worse_than_those_without() {
     assert!(faster > 0);
 }
 
+/// Plans for unidirectional ports are compared by their times on the ports that perform them, where
+/// both directions can be used at once.
+#[test]
+fn plans_for_late_ranks_are_compared_on_the_ports_that_perform_them() {
+    for (name, p, late) in [("gossip", 9, [0, 15]), ("composed", 7, [2, 70])] {
+        let request = Request::allreduce(p, 64).ports(Ports::BI);
+        let together = CostModel::new(1.0, 1.0);
+        let mut arrivals = vec![0.0; p];
+        arrivals[late[0]] = late[1] as f64;
+        let cost = together.clone().arrivals(arrivals);
+        let [anew, before] = [&cost, &together].map(|known| {
+            let schedule = request.clone().cost(known.clone()).plan(name).unwrap();
+            schedule.simulate(&cost).unwrap().makespan()
+        });
+        assert!(anew <= before, "{name}: {anew} {before}");
+    }
+}
+
 /// A binomial reduction whose late rank is its deepest takes `max a + log2 p`.
 #[test]
 fn binomial_reduction_with_a_late_rank() {

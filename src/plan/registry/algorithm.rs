@@ -65,21 +65,12 @@ impl Algorithm {
             return Algorithm::of(same).planned_alone(request);
         }
         self.accepts(request)?;
-        let planned = self.by_planner(request)?;
-        let cost = &request.cost;
-        if !self.for_arrivals || cost.last_arrival() == 0.0 {
-            return Ok(planned);
-        }
-        let together = request.clone().cost(cost.clone().without_arrivals());
-        let together = self.by_planner(&together)?;
-        // What has no time, for want of a link, is no faster.
-        let time = |planned: &Planned| {
-            planned
-                .timed(cost, |_| ())
-                .map_or(f64::INFINITY, |t| t.time)
-        };
-        let is_faster = time(&together) < time(&planned);
-        Ok(if is_faster { together } else { planned })
+        self.by_planner(request)
+    }
+
+    /// Whether what it plans for the request depends on when ranks arrive.
+    pub(in crate::plan) fn plans_by_arrivals(&self, request: &Request) -> bool {
+        (self.same_as)(request).map_or(self.for_arrivals, |same| same.for_arrivals)
     }
 
     /// The closed form of the time on the request's ports as they are, for costs that closed forms

@@ -81,7 +81,27 @@ impl Variant {
     #[doc(hidden)]
     pub fn planned(&self) -> Result<Planned> {
         self.algorithm.accepts(&self.request)?;
-        let planned = self.algorithm.planned_alone(&self.alone())?;
+        let alone = self.alone();
+        let planned = self.planned_for(&alone)?;
+        let cost = &self.request.cost;
+        if cost.last_arrival() == 0.0 || !self.algorithm.plans_by_arrivals(&alone) {
+            return Ok(planned);
+        }
+        let together = alone.into_owned().cost(cost.clone().without_arrivals());
+        let together = self.planned_for(&together)?;
+        // What has no time, for want of a link, is no faster.
+        let time = |planned: &Planned| {
+            planned
+                .timed(cost, |_| ())
+                .map_or(f64::INFINITY, |t| t.time)
+        };
+        let is_faster = time(&together) < time(&planned);
+        Ok(if is_faster { together } else { planned })
+    }
+
+    /// What is planned for the request for the used ports, on the ports of the request.
+    fn planned_for(&self, alone: &Request) -> Result<Planned> {
+        let planned = self.algorithm.planned_alone(alone)?;
         let ports = self.request.ports;
         if self.used == ports {
             return Ok(planned);
