@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::machine::numbers;
 use crate::run::engine::{
     Copying, Program, Reports, RunAhead, RunBuffers, RunData, RunPerformer, RunReport, RunSpec,
-    RunnerJob, ThreadReport, foreign_warning, nanoseconds, repeat, sealed,
+    RunnerJob, ThreadReport, cores_in_words, foreign_warning, nanoseconds, repeat, sealed,
 };
 use crate::run::system::ensure_memory;
 use crate::run::{Clock, Element, Mismatch, Outcome, Place, Processes, Run, Workers};
@@ -384,13 +384,13 @@ impl World {
         }
         if self.oversubscribed() {
             warnings.push(format!(
-                "{} processes on {} cores of one host: wall-clock includes waiting for a core",
+                "{} processes on {} of one host: wall-clock includes waiting for a core",
                 self.hosts()
                     .iter()
                     .map(|host| host.processes)
                     .max()
                     .unwrap_or(0),
-                self.cores()
+                cores_in_words(self.cores())
             ));
         } else if !self.bound() && self.ranks_on_host().len() > 1 {
             warnings.push(launch::unbound());

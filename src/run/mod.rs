@@ -88,12 +88,12 @@ pub(crate) mod wall;
 #[cfg(feature = "mpi")]
 pub(crate) mod engine {
     pub(crate) use super::context::{Copying, RunContext};
-    pub(crate) use super::exec::foreign_warning;
     pub(crate) use super::exec::{
         AheadExecutor, Carrier, ElementSpec, HalfTransfer, OperatorSpec, Peers, Program,
         RankExecutor, Reports, RunAhead, RunOptions, RunPerformer, RunReport, RunSpec, Runner,
         RunnerJob, Sequence, ThreadReport, repeat, sealed,
     };
+    pub(crate) use super::exec::{cores_in_words, foreign_warning};
     pub(crate) use super::failure::{Failure, TransferAt, panic_message, panicked};
     pub(crate) use super::link::{AnyLink, Link, ScopeBuffer, Waits};
     pub(crate) use super::scope::{ProgramReport, endpoint, run_program};

@@ -83,7 +83,7 @@ MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 
             value: "N", aliases: &["reps"], conflicts: &["budget"],
         },
 
-        /// About how long to measure in all (seconds, or with a unit)
+        /// About how long to measure in all, after a calibration (seconds, or with a unit)
         budget: Option<Duration> = Budget { takes_dashes: true },
 
         /// How long a rank waits for a partner before a measurement ends in an error

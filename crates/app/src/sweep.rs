@@ -321,7 +321,7 @@ impl LeftOut {
         for (first, why, others) in self.points {
             let others = match others {
                 0 => String::new(),
-                n => format!(" and {n} other points"),
+                n => format!(" and {}", counted(n, "other point")),
             };
             caller.note(format!("{first}{others} left out: {why}"));
         }
@@ -445,7 +445,10 @@ impl Table<'_> {
             Some(path) => format!("the same command continues from {}", path.display()),
             None => "with -o FILE.csv the same command could continue there".into(),
         };
-        Ok(answer.interrupted(format!("interrupted, {left} points are left: {csv}")))
+        Ok(answer.interrupted(format!(
+            "interrupted, {} left: {csv}",
+            counted(left, "point")
+        )))
     }
 
     /// Takes the rows of an earlier CSV file.
@@ -633,14 +636,14 @@ impl Table<'_> {
         for (_, skipped) in &self.skipped {
             reasons.entry(&skipped.algorithm).or_insert((0, skipped)).0 += 1;
         }
-        let counted = |(points, first): (usize, &Skipped)| {
+        let summed = |(points, first): (usize, &Skipped)| {
             let mut skipped = first.clone();
             if points > 1 {
-                skipped.reason += &format!(" (and at {} other points)", points - 1);
+                skipped.reason += &format!(" (and at {})", counted(points - 1, "other point"));
             }
             skipped
         };
-        let reasons: Vec<Skipped> = reasons.into_values().map(counted).collect();
+        let reasons: Vec<Skipped> = reasons.into_values().map(summed).collect();
         output::skipped(out, &reasons)
     }
 }

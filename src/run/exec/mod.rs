@@ -58,5 +58,5 @@ pub(crate) use {
     runner::{Runner, RunnerJob},
     sequence::Sequence,
     spec::{ElementSpec, OperatorSpec, RunSpec},
-    warnings::foreign_warning,
+    warnings::{cores_in_words, foreign_warning},
 };

@@ -66,6 +66,7 @@ pub(crate) fn foreign_warning(percent: u64) -> String {
     )
 }
 
-fn cores_in_words(cores: usize) -> String {
+/// A number of cores.
+pub(crate) fn cores_in_words(cores: usize) -> String {
     format!("{cores} core{}", if cores == 1 { "" } else { "s" })
 }

@@ -1,5 +1,7 @@
 //! Times of algorithms under many arrivals of the ranks: each rank late in turn, or random ones.
 
+use std::time::Instant;
+
 use oneport::internal::budget::search::MAX_WORK_OF_ARRIVALS;
 use oneport::internal::numbers::index;
 use oneport::plan::registry::{MadeFor, Planned};
@@ -111,17 +113,17 @@ fn under(
     arrivals: &dyn Fn(usize) -> Result<Vec<f64>>,
     stop: &AtomicBool,
 ) -> Result<(Vec<RowTimes>, usize)> {
-    /// Messages that are timed between two looks at `stop`: about a second on one core.
-    const MESSAGES: usize = 1 << 25;
+    /// About how long it takes from one look at `stop` to the next.
+    const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
     /// A schedule is prepared anew after so many arrivals, which is not to count.
     const MIN_ARRIVALS: usize = 16;
     let bytes = size_of::<f64>() as u128 * compared.len() as u128 * count as u128;
     let what = format!("{count} times of each of {} algorithms", compared.len());
     ensure_memory(&what, bytes, "take fewer --trials")?;
-    let messages = compared.iter().map(|row| row.figures.messages);
-    let part = (MESSAGES / messages.sum::<usize>().max(1)).max(MIN_ARRIVALS);
     let (mut all_times, mut done) = (vec![Vec::new(); compared.len()], 0);
+    let mut part = MIN_ARRIVALS;
     while done < count && !stop.load(Ordering::Relaxed) {
+        let started = Instant::now();
         let next = done.saturating_add(part).min(count);
         let drawn = (done..next).map(arrivals).collect::<Result<Vec<_>>>()?;
         let found = parallel::map(
@@ -134,6 +136,11 @@ fn under(
             times.extend(found?);
         }
         done = next;
+        part = match started.elapsed() {
+            took if took < BETWEEN_LOOKS / 2 => part.saturating_mul(2),
+            took if took > BETWEEN_LOOKS => (part / 2).max(MIN_ARRIVALS),
+            _ => part,
+        };
     }
     let rows = compared.iter().zip(all_times).map(|(row, times)| {
         let row = SweepRow {

@@ -136,27 +136,27 @@ impl Files<'_> {
             }
             None => Ok(()),
         };
-        note_winners(self.args, job, tuning);
         let rules = match &self.args.rules {
             Some(path) if !tuning.interrupted => add_rule(caller, path, job.rule(tuning)),
             _ => Ok(()),
         };
         let exports = if tuning.interrupted {
-            Ok(())
+            Ok(self.args.export.iter().map(|(_, path)| path).collect())
         } else {
             job.export(tuning, |_| true)
         };
-        rows.and(page).and(rules).and(exports)
+        note_winners(job, tuning, exports.as_deref().unwrap_or_default());
+        rows.and(page).and(rules).and(exports.map(|_| ()))
     }
 }
 
-/// Says for all files of winners at once that an incomplete sweep has none, or what makes them
-/// doubtful. Times of the model are not.
-fn note_winners(args: &TuneArgs, job: &TuneJob, tuning: &TuningResult) {
+/// Says for all files of winners at once, those of rules and `exports`, that an incomplete sweep
+/// has none, or what makes them doubtful. Times of the model are not.
+fn note_winners(job: &TuneJob, tuning: &TuningResult, exports: &[&PathBuf]) {
     let caller = &job.caller;
     let measured = job.place.processes.is_some() || tuning.interrupted;
-    let exports = args.export.iter().filter(|_| measured);
-    let paths = args.rules.iter().chain(exports.map(|(_, path)| path));
+    let exports = exports.iter().copied().filter(|_| measured);
+    let paths = job.args.rules.iter().chain(exports);
     let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
     let several = paths.len() > 1;
     let files = paths.join(", ");
@@ -359,10 +359,15 @@ impl TuneJob<'_> {
         }
     }
 
-    /// Writes the files of `--export`, with rules for the sizes that `helps` allows.
-    pub(super) fn export(&self, tuning: &TuningResult, helps: impl Fn(u64) -> bool) -> Result<()> {
+    /// Writes the files of `--export`, with rules for the sizes that `helps` allows, and returns
+    /// which: one without rules is not written.
+    pub(super) fn export(
+        &self,
+        tuning: &TuningResult,
+        helps: impl Fn(u64) -> bool,
+    ) -> Result<Vec<&PathBuf>> {
         let (caller, table) = (&self.caller, self.times(tuning, helps));
-        let mut said = BTreeSet::new();
+        let (mut said, mut files) = (BTreeSet::new(), Vec::new());
         if tuning.tree.is_some() && !self.args.export.is_empty() {
             caller.note(
                 "a library's algorithm may add in another tree than the one of that name here: \
@@ -402,8 +407,9 @@ impl TuneJob<'_> {
             let notes = written.notes.into_iter();
             caller.notes(notes.filter(|note| said.insert(note.clone())));
             caller.write_named(path, written.text.as_bytes())?;
+            files.push(path);
         }
-        Ok(())
+        Ok(files)
     }
 
     /// Refuses an export that could not be written, whatever the times are.

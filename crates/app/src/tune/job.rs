@@ -155,12 +155,12 @@ impl<'a> TuneJob<'a> {
         if threads.oversubscribed && self.args.clock == Clock::Native {
             warnings.push(match self.processes {
                 None => format!(
-                    "{ranks} ranks on {} cores: wall-clock includes waiting for a core; try --clock paced",
-                    threads.cores
+                    "{ranks} ranks on {}: wall-clock includes waiting for a core; try --clock paced",
+                    counted(threads.cores, "core")
                 ),
                 Some(_) => format!(
-                    "more processes than the {} cores of a host: wall-clock includes waiting for a core",
-                    threads.cores
+                    "more processes on a host than its {}: wall-clock includes waiting for a core",
+                    counted(threads.cores, "core")
                 ),
             });
         }
@@ -247,7 +247,7 @@ impl<'a> TuneJob<'a> {
                     let of: String = of.map(|place| format!(" of {place}")).collect();
                     format!("{ranks}{of}, all rows from a file; {ports}")
                 }
-                None => format!("{ranks} on {cores} cores, {pinned}; {ports}"),
+                None => format!("{ranks} on {}, {pinned}; {ports}", counted(cores, "core")),
                 Some(p) => format!("{ranks} of {} processes; {ports}", p.processes),
             },
         ));

@@ -389,6 +389,28 @@ fn rules_name_what_beats_the_library_in_a_sweep_of_another_machine() {
     assert_eq!(fs::read_to_string(&csv).unwrap(), SWEEP);
 }
 
+/// A file that is not written has no winners to doubt.
+#[test]
+fn doubts_are_said_of_files_that_are_written() {
+    let folder = folder("formats_selection_doubts");
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    // The winner at 8 bytes may as well be the other one.
+    let unsettled = SWEEP.replace("570,570,540,560", "570,570,500,620");
+    let never_beaten = unsettled.replace("500,490,520,520,490,510", "100,90,120,120,90,110");
+    assert!(unsettled != SWEEP && never_beaten != unsettled);
+    for (name, sweep, is_written) in [("some", unsettled, true), ("none", never_beaten, false)] {
+        let csv = file(&format!("{name}.csv"));
+        fs::write(&csv, sweep).unwrap();
+        let tune = format!("{OF_SWEEP} --csv {csv} --export openmpi={}", file(name));
+        let output = oneport(&tune).output().unwrap();
+        let notes = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{notes}");
+        assert_eq!(folder.join(name).exists(), is_written, "{notes}");
+        assert_eq!(notes.contains("is not written"), !is_written, "{notes}");
+        assert_eq!(notes.contains("doubtful winners"), is_written, "{notes}");
+    }
+}
+
 /// Times of one library are no reason for rules of another, and what is missing cannot be measured
 /// in another place.
 #[test]

@@ -7,7 +7,7 @@ use super::super::probe::Probe;
 use super::fits::{Fits, fit_of_messages};
 use oneport::error::{Error, Result};
 use oneport::run::allowed_cores;
-use oneport_pictures::svg::bytes as show_bytes;
+use oneport_pictures::svg::{bytes as show_bytes, counted};
 
 /// A fit with a larger median relative error is refused.
 pub(super) const MAX_ERROR: f64 = 0.25;
@@ -41,7 +41,8 @@ pub fn load_warning(cores: Option<usize>) -> Option<String> {
     let room = cores as f64 - 1.5;
     let load = load_average().filter(|&load| load > room)?;
     Some(format!(
-        "other programs are running (load average {load:.1} on {cores} cores): they compete for the cores that are measured"
+        "other programs are running (load average {load:.1} on {}): they compete for the cores that are measured",
+        counted(cores, "core")
     ))
 }
 
@@ -58,7 +59,8 @@ pub(super) fn ensure_idle_cores(beside: Option<f64>) -> Result<()> {
     let cores = system_cores().unwrap_or_else(|| allowed_cores().len());
     match beside {
         Some(running) if running > cores as f64 - 0.5 => Err(Error::system(format!(
-            "calibration refused: other programs keep the {cores} cores busy ({running:.1} run, in the mean over a moment): stop them and try again"
+            "calibration refused: other programs keep the {} busy ({running:.1} run, in the mean over a moment): stop them and try again",
+            counted(cores, "core")
         ))),
         _ => Ok(()),
     }
