@@ -6,6 +6,8 @@
 use oneport::run::{Bidirectional, Endpoint, ScopeOptions, Team};
 use oneport::{CostModel, Request, Schedule};
 use oneport_measure::{OwnPlanner, compare};
+use oneport_pictures::shell::Heading;
+use oneport_pictures::{Caption, Quantity, plot};
 
 /// Rank `r` sends the vector to ranks `3 r + 1`, `3 r + 2` and `3 r + 3`.
 fn ternary(ranks: usize, elements: usize) -> oneport::Result<Schedule> {
@@ -47,7 +49,15 @@ pub(crate) fn main() -> oneport::Result<()> {
             println!("  {:<18} {:>6}", row.algorithm, row.time);
         }
     }
-    // `sweep.page(&heading)` is a page of plots, `plot(&sweep, ..)` a picture for a paper.
-
+    // The text of a page of plots, and of a picture for a paper, for `std::fs::write`.
+    let heading = Heading {
+        title: "Broadcasts of mine".to_string(),
+        summary: vec![("costs", "alpha 10, beta 1".to_string())],
+        warnings: Vec::new(),
+    };
+    let page = sweep.page(&heading);
+    let caption = Caption::new(&*heading.title).line("alpha 10, beta 1");
+    let picture = plot(&sweep, Quantity::Ratio, Some(5), &caption);
+    assert!([page, picture].iter().all(|text| text.contains("ternary")));
     Ok(())
 }

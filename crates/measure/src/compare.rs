@@ -58,10 +58,11 @@ pub fn compare(
             .element_bytes(request.get_element_bytes())
             .cost(cost.clone());
         let bytes = m as u64 * request.get_element_bytes();
-        let mut add = |name: &str, schedule: &Schedule, segment| {
+        let mut add = |name: &str, schedule: &Schedule, segment, own| {
             let timed = schedule.timed(cost, |_| ())?;
             let row = SweepRow::timed(name.into(), p, bytes, &timed, request.get_element_bytes());
             rows.push(SweepRow {
+                own,
                 bound: schedule.lower_bound(cost).largest,
                 segment,
                 ..row
@@ -76,7 +77,7 @@ pub fn compare(
             let largest = segments.sizes().iter().max().copied().unwrap_or(0);
             let several = algorithm.segmented && segments.count() > 1;
             let segment = several.then(|| largest as u64 * request.get_element_bytes());
-            add(&algorithm.name(), &choice.plan()?, segment)?;
+            add(&algorithm.name(), &choice.plan()?, segment, false)?;
         }
         for &(name, plan) in own {
             let schedule = plan(p, m)?.with_element_bytes(request.get_element_bytes());
@@ -95,7 +96,7 @@ pub fn compare(
             if let Some(error) = schedule.check_with(&options).errors.first() {
                 return Err(wrong(error.to_string()));
             }
-            add(name, &schedule, None)?;
+            add(name, &schedule, None, true)?;
         }
     }
     Ok(Sweep {

@@ -1,6 +1,7 @@
 //! Colours of segments, box styles of activities, and the legend that explains them.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::blocks::ranges;
 use super::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, channel, hex, width};
@@ -101,6 +102,11 @@ impl FinestParts {
         Some(FinestParts {
             borders: borders.into_iter().collect(),
         })
+    }
+
+    /// The parts, by number.
+    pub(crate) fn parts(&self) -> Range<usize> {
+        0..self.borders.len() - 1
     }
 
     /// The part that an element belongs to.

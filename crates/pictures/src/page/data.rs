@@ -253,12 +253,9 @@ fn waits(trace: &Trace) -> Value {
 /// What the colours mean: a heading, and the colour and name of every block, part or segment.
 fn legend(trace: &Trace, finest: Option<&FinestParts>) -> Value {
     if let Some(finest) = finest {
-        let first = trace.activities.iter();
-        let first = first.filter_map(|a| Some(finest.name(trace, a)?.0));
-        let parts: BTreeSet<usize> = first.collect();
-        let entries = parts.into_iter();
+        let entries = finest.parts();
         let entries = entries.map(|part| json!([color(Some(part)), finest.words(part)]));
-        let title = "Colour of the first part of the vector that a message carries:";
+        let title = "Colour of the first part of the vector in a message or a cell of a buffer:";
         return json!({"title": title, "entries": entries.collect::<Value>()});
     }
     let named = trace.activities.iter().filter_map(|a| {

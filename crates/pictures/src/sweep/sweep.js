@@ -70,7 +70,7 @@ const redraw = () => {
   const first = [...new Set(here.map(r => leading.get(placeOf(r)).row))].sort((a, b) => x(a) - x(b));
   const marks = first.slice(1).flatMap((r, i) => r.algorithm === first[i].algorithm ? [] : [linear ? (x(r) + x(first[i])) / 2 : Math.sqrt(x(r) * x(first[i]))]);
   draw(document.getElementById("plot"), series, {
-    bytes: against.value === "size", linear, x: linear ? "one rank is late by" : against.value, y: what.value, label: `${what.value} against ${against.value}`,
+    bytes: against.value === "size", doubling: against.value === "ranks", linear, x: linear ? "one rank is late by" : against.value, y: what.value, label: `${what.value} against ${against.value}`,
     text, textX: linear ? show : n => n + "", marks, describe,
   });
 };

@@ -330,6 +330,15 @@ fn the_page_of_a_comparison_opens_the_schedules_of_its_rows() {
     for arguments in ["-p 4,6", "-p 65"] {
         make(arguments);
         browser.load(&path, VIEWS[0].1, false);
+        // No tick stands at half a rank.
+        let ticks =
+            "[...document.querySelectorAll('#plot text')].map(t => +t.textContent).filter(n => n)";
+        let whole = if arguments == "-p 65" {
+            vec![]
+        } else {
+            vec![4, 6]
+        };
+        assert_eq!(browser.eval(ticks), serde_json::json!(whole), "{arguments}");
         let links = browser.eval(
             "Object.keys(JSON.parse(document.getElementById('data').textContent).players).length",
         );

@@ -287,6 +287,35 @@ fn a_schedule_from_a_file_is_shown_with_its_errors() {
     audit(&mut browser, "1280-light", &path);
 }
 
+/// A cell of a buffer may start with a part that no message starts with.
+#[test]
+fn a_legend_has_the_parts_of_buffers_too() {
+    let Some(mut browser) = Browser::start("the legend of a page") else {
+        return;
+    };
+    let file = folder().join("parts.json");
+    let (all, tail) = (serde_json::json!([[0, 4]]), serde_json::json!([[2, 1]]));
+    let schedule = serde_json::json!({
+        "ranks": 2, "ports": "bi", "collective": {"kind": "broadcast", "root": 0},
+        "layout": [{"len": 4, "input": all, "output": all}, {"len": 4, "input": [], "output": all}],
+        "programs": [
+            [{"send": {"to": 1, "spans": all}}, {"send": {"to": 1, "spans": tail}}],
+            [{"recv": {"from": 0, "spans": all}}, {"recv": {"from": 0, "spans": tail}}],
+        ],
+    });
+    std::fs::write(&file, schedule.to_string()).unwrap();
+    let (path, _) = drawn("parts", &format!("--schedule {}", file.display()));
+    browser.load(&path, VIEWS[0].1, false);
+    let named = browser
+        .eval("[...document.querySelectorAll('.legend li')].map(li => li.textContent).slice(1)");
+    let parts = [
+        "part 0 (elements 0-1)",
+        "part 1 (element 2)",
+        "part 2 (element 3)",
+    ];
+    assert_eq!(named, serde_json::json!(parts));
+}
+
 #[test]
 fn the_keyboard_alone_suffices() {
     let Some(mut browser) = Browser::start("the keys of a page") else {
