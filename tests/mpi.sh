@@ -408,7 +408,7 @@ links() {
     }
 }
 
-# What runs no ranks is done once, whatever the number of processes.
+# What runs no ranks is done once, whatever the number of processes; and what is said of cores.
 once() {
     local plan=$work/plan.json
     expect 0 '"algorithms": \[' 3 "$oneport" list --json
@@ -422,6 +422,18 @@ once() {
     expect 0 'A schedule of oneport' 3 "$oneport" schema schedule
     expect 0 '^throughput ' 3 "$oneport" steady --generate fig3
     expect 2 "unrecognized subcommand 'nothing'" 3 "$oneport" nothing
+    # All commands that measure say that processes share a core, or may.
+    local measures
+    for measures in 'run broadcast' 'compare broadcast --repetitions 2' \
+        'tune broadcast --bytes 8 -a chain --budget 50ms' \
+        'guidelines barrier --native --repetitions 2 --tolerance 10000%'; do
+        # shellcheck disable=SC2086
+        expect 0 'process.* 1 core.*: wall-clock includes waiting for a core' 2 \
+            taskset -c 0 "$oneport" $measures
+        # shellcheck disable=SC2086
+        [ "$(nproc)" -lt 2 ] || expect 0 'has not bound each process to a core of its own' 2 \
+            "$oneport" $measures
+    done
 }
 
 refusals() {
