@@ -74,7 +74,8 @@ pub fn candidates(
 }
 
 /// Finds the algorithm with this name, by a linear search. One for unidirectional ports that is
-/// found so is planned for one bidirectional port, too, where others are at least as fast.
+/// found so is planned for one bidirectional port, too, where others are at least as fast: on an
+/// ideal machine.
 ///
 /// The name of a [composition](compositions) may be followed by the algorithms of its phases, those
 /// between nodes and those within: `hier(binomial,chain)`. Each is one name for all phases whose

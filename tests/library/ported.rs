@@ -351,6 +351,10 @@ fn few_ranks(random: &mut Random, k: usize) -> Request {
         cost = cost.gamma([0.5, 1.0][random.below(2)]);
     }
     cost = cost.overlap(random.below(6) == 0);
+    if random.below(3) == 0 {
+        cost = cost.latency([0.0, 1.0, 7.0][random.below(3)]);
+        cost = cost.arrivals((0..p).map(|_| random.below(20) as f64).collect());
+    }
     let mut request = Request::new(kind, p, m).cost(cost).root(random.below(p));
     if kind.has_blocks() && random.one_in(2) {
         let blocks = if kind == Kind::Alltoall { p * p } else { p };
@@ -380,9 +384,15 @@ fn bidirectional_ports_are_at_least_as_fast_as_as_many_unidirectional_ones() {
             .cost(CostModel::new(1.0, 1.0)),
     ];
     let found_before = found_before.map(|request| request.ports(Ports::BI.with_k(3)));
-    let drawn = (0..cases(300, 4000)).map(|case| few_ranks(&mut random, 1 + case % 4));
+    // One port for each direction, and late ranks.
+    let mut arrivals = vec![0.0; 9];
+    arrivals[0] = 15.0;
+    let late = CostModel::new(10.0, 0.5).gamma(0.5).latency(7.0);
+    let late = Request::reduce_scatter(9, 1).cost(late.arrivals(arrivals));
+    let found_before = found_before.into_iter().chain([late]);
+    let drawn = (0..cases(220, 4000)).map(|case| few_ranks(&mut random, 1 + case % 4));
     let mut in_one_direction = 0;
-    for request in found_before.into_iter().chain(drawn) {
+    for request in found_before.chain(drawn) {
         let uni = Ports::UNI.with_k(request.get_ports().k());
         let [one, both] =
             [uni, request.get_ports()].map(|ports| best(&request.clone().ports(ports)));

@@ -209,7 +209,9 @@ impl Algorithm {
             return Err(Reason::Links);
         }
         let ports = request.ports;
-        if !(self.ports.allow(ports) || self.is_named && self.ports.can_use(ports)) {
+        // On an ideal machine, algorithms for one direction at a time lead on several ports alone.
+        let may_lead = self.is_named || !request.closed_forms_hold();
+        if !(self.ports.allow(ports) || may_lead && self.ports.can_use(ports)) {
             return Err(Reason::Ports(ports));
         }
         if self.commutative_only && request.keep_order && self.collective.reduces() {

@@ -142,7 +142,7 @@ impl Algorithm {
         }
         let (ports, max) = (request.ports, self.max_uses(request));
         let mut uses = vec![self.ports.preferred(ports)];
-        if ports.k() <= 1 || ports.validate().is_err() {
+        if ports.validate().is_err() {
             return uses;
         }
         let fewest = if self.k_ported { 1 } else { ports.k() };
@@ -159,6 +159,7 @@ impl Algorithm {
 
     /// `k` bidirectional ports, each for one direction at a time. An algorithm for both models may
     /// be faster so where links differ, computation overlaps communication, or there are delays.
+    /// So may one for this direction alone on a single port: see [`Algorithm::accepts`].
     fn one_way(&self, request: &Request, k: usize) -> Option<Ports> {
         let used = Ports::Unidirectional { k };
         let may_be_faster = request.ports.is_bidirectional() && !request.closed_forms_hold();
