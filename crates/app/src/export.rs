@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use oneport::internal::budget::memory::WRITTEN_STEP_BYTES;
 use oneport_formats::simgrid::Network;
-use oneport_formats::{Written, dot, goal, msccl, mscclpp, simgrid};
+use oneport_formats::{Written, chakra, dot, goal, msccl, mscclpp, simgrid};
 
 use crate::prelude::*;
 use crate::writer::NewFolder;
@@ -20,6 +20,7 @@ Examples:
   oneport export msccl allgather -p 8 -a ring -o ring.xml
   oneport export mscclpp allreduce -p 8 -a recursive-doubling -o plan.json
   oneport export simgrid alltoall -p 16 -a pairwise --network torus -o torus
+  oneport export chakra allgather -p 8 -a ring --eager all -o traces
   oneport export dot broadcast -p 8 -a binomial --rounds -o b.dot
 
 What a format cannot express is refused, with the reason. `oneport import` reads files of other tools."]
@@ -100,10 +101,30 @@ options! {
     /// refused where SimGrid would take another time. Costs without a unit are microseconds.
     #[derive(Debug)]
     pub(crate) struct Simgrid {
-        common: Common = Group,
+        to: ToFolder = Group,
 
         /// How the hosts are connected
         network: Network = NetworkName { default: Some("crossbar"), heading: Some("Output") },
+    }
+}
+
+options! {
+    /// Chakra execution traces, for ASTRA-sim: one of each rank, and its analytical network.
+    ///
+    /// With --eager all ASTRA-sim computes the model's time, if every message is taken as it comes:
+    /// a note says whether that is so. Each rank has one send in flight, so it has one port of a
+    /// kind. Costs without a unit are microseconds; computations take whole ones there.
+    #[derive(Debug)]
+    pub(crate) struct ExportChakra {
+        to: ToFolder = Group,
+    }
+}
+
+options! {
+    /// The schedule, and the folder that it is written to.
+    #[derive(Debug)]
+    struct ToFolder {
+        common: Common = Group,
 
         /// Write the files to this folder, which is created, or is empty
         output: PathBuf = Output { shorts: &['o'], value: "FOLDER", heading: Some("Output") },
@@ -224,43 +245,84 @@ impl Command for Dot {
 
 impl Command for Simgrid {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        self.write(&site.caller)?;
-        Ok(Answer::default())
+        let network = self.network;
+        let links = |ranks: u128| match network {
+            Network::Crossbar => ranks * ranks,
+            _ => 1,
+        };
+        self.to.write(&site.caller, links, |input, second| {
+            let options = simgrid::SimgridOptions {
+                network,
+                cost: input.cost.clone(),
+                second,
+            };
+            let (files, command) = simgrid::write(&input.schedule, &options)?;
+            let files = files
+                .into_iter()
+                .map(|(name, text)| (name, text.into_bytes()));
+            let run = format!("{command} -np {}", input.schedule.ranks());
+            Ok((files.collect(), vec![run]))
+        })
     }
 }
 
-impl Simgrid {
-    fn write(&self, caller: &Caller) -> Result<()> {
+impl Command for ExportChakra {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        self.to.write(
+            &site.caller,
+            |ranks| ranks,
+            |input, second| {
+                let cost = input.cost.clone();
+                let options = chakra::ChakraOptions { cost, second };
+                let (files, mut notes) = chakra::write(&input.schedule, &options)?;
+                notes.insert(0, CHAKRA_COMMAND.into());
+                Ok((files, notes))
+            },
+        )
+    }
+}
+
+const CHAKRA_COMMAND: &str = "AstraSim_Analytical_Congestion_Aware --workload-configuration=trace \
+    --network-configuration=network.yml --system-configuration=SYSTEM.json \
+    --remote-memory-configuration=MEMORY.json";
+
+/// Files by name, and remarks on them.
+type Files = (Vec<(String, Vec<u8>)>, Vec<String>);
+
+impl ToFolder {
+    /// Writes files for which, beside the steps, there are so many `parts` by the number of ranks;
+    /// `write` gets the seconds of a time unit, too.
+    fn write(
+        &self,
+        caller: &Caller,
+        parts: impl FnOnce(u128) -> u128,
+        write: impl FnOnce(&Input, f64) -> Result<Files>,
+    ) -> Result<Answer> {
         let folder = self.output.display();
         self.ensure_new_folder()?;
         let mut input = self.common.input(caller)?;
         input.print_warnings(&self.common, caller)?;
-        let pairs = match self.network {
-            Network::Crossbar => input.schedule.ranks() as u128,
-            _ => 1,
+        let parts = input.schedule.steps() as u128 + parts(input.schedule.ranks() as u128);
+        ensure_memory(
+            "the files",
+            parts * u128::from(WRITTEN_STEP_BYTES),
+            LARGE_SCHEDULE,
+        )?;
+        let second = match input.unit {
+            Unit::Nanoseconds => 1e-9,
+            Unit::Plain => 1e-6,
         };
-        let bytes =
-            (input.schedule.steps() as u128 + pairs * pairs) * u128::from(WRITTEN_STEP_BYTES);
-        ensure_memory("the files", bytes, LARGE_SCHEDULE)?;
-        let options = simgrid::SimgridOptions {
-            network: self.network,
-            cost: input.cost.clone(),
-            second: match input.unit {
-                Unit::Nanoseconds => 1e-9,
-                Unit::Plain => 1e-6,
-            },
-        };
-        let (files, command) = simgrid::write(&input.schedule, &options)?;
+        let (files, notes) = write(&input, second)?;
         let _made = NewFolder::make(&self.output)?;
-        for (name, text) in &files {
-            caller.write_file(&self.output.join(name), text.as_bytes())?;
+        for (name, content) in &files {
+            caller.write_file(&self.output.join(name), content)?;
         }
         caller.note(format!(
             "{} files written to {folder}; run there:",
             files.len()
         ));
-        caller.note(format!("{command} -np {}", input.schedule.ranks()));
-        Ok(())
+        caller.notes(&notes);
+        Ok(Answer::default())
     }
 
     /// Refuses a folder with files, among which these would get lost, unless that is wanted, and

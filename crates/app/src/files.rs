@@ -31,7 +31,7 @@ struct Need {
     marks: &'static [(u8, u128)],
 }
 
-const NEEDS: [Need; 4] = [
+const NEEDS: [Need; 5] = [
     // The XML library reserves 80 bytes for each < and 72 for each =; what is made of a step takes
     // 700 more at most. (Whole files: 13 to 24 times their size.)
     Need {
@@ -55,6 +55,13 @@ const NEEDS: [Need; 4] = [
         character: 10,
         marks: &[(b'{', 900), (b',', 300)],
     },
+    // Flows of TE-CCL: 800 for a flow, which is a text with two quotes (5 to 10 times).
+    Need {
+        begins: &["{"],
+        has: "\"3-Epochs_Required\"",
+        character: 2,
+        marks: &[(b'"', 400)],
+    },
     // JSON: 7 a character in lists of spans, 13 in lists of ranks; 64 for a number of a cost file.
     // Lines of sizes and tables: 128. (7 to 18 times.)
     Need {
@@ -71,7 +78,7 @@ impl Need {
         let start = text.trim_start();
         let begins = |need: &&Need| need.begins.iter().any(|begin| start.starts_with(begin));
         let is_one = |need: &&Need| begins(need) && text.contains(need.has);
-        let need = NEEDS.iter().find(is_one).unwrap_or(&NEEDS[3]);
+        let need = NEEDS.iter().find(is_one).unwrap_or(&NEEDS[4]);
         let marked = need.marks.iter().map(|&(mark, bytes)| {
             let count = text.bytes().filter(|&byte| byte == mark).count();
             count as u128 * bytes

@@ -1,7 +1,7 @@
 //! `oneport import`: reads a schedule of another tool and writes it in oneport's JSON form.
 
 use oneport::check::Options;
-use oneport_formats::{goal, msccl, mscclpp};
+use oneport_formats::{chakra, goal, msccl, mscclpp, teccl};
 
 use crate::input::note_if_wrong;
 use crate::prelude::*;
@@ -15,9 +15,11 @@ Examples:
   oneport import msccl ring.xml --chunk 1024 -o ring.json
   oneport import msccl ring.xml --ported 1
   oneport import mscclpp plan.json -o mine.json
+  oneport import teccl flows.json -o mine.json
   oneport check --schedule ring.xml
   oneport export goal reduce -p 4 -a binomial -o r.goal
   oneport import goal r.goal
+  oneport import chakra traces/trace.0.et
 
 Commands with --schedule read these formats, too, and recognise them by their content."]
     pub(crate) struct ImportArgs {}
@@ -77,6 +79,31 @@ options! {
     }
 }
 
+options! {
+    /// Schedules of TE-CCL (JSON): flows of chunks over links, epoch by epoch.
+    ///
+    /// Ranks are the GPUs without the switches. Every link has a port of its own, unless --ported
+    /// gives fewer; --chunk counts the elements of the smallest part that is sent. A flow that
+    /// starts before its chunk has come, and epochs that are not those of the flows, are refused
+    /// with GPU and epoch.
+    #[derive(Debug)]
+    pub(crate) struct ImportTeccl {
+        like: ImportMscclpp = Group,
+    }
+}
+
+options! {
+    /// Chakra execution traces, which ASTRA-sim replays: sends, receives and computations.
+    ///
+    /// They have no data: the schedule proves that messages match and nothing waits for itself, and
+    /// times what waits for what. The file is the trace of rank 0, as in trace.0.et; those of the
+    /// other ranks lie beside it.
+    #[derive(Debug)]
+    pub(crate) struct ImportChakra {
+        from: ImportGoal = Group,
+    }
+}
+
 impl Command for ImportGoal {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         self.write(&site.caller, goal::read)
@@ -96,12 +123,51 @@ impl Command for ImportMsccl {
 
 impl Command for ImportMscclpp {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        let options = msccl::ReadOptions {
+        let options = self.options();
+        self.from.write_blocks(&site.caller, options, mscclpp::read)
+    }
+}
+
+impl ImportMscclpp {
+    fn options(&self) -> msccl::ReadOptions {
+        msccl::ReadOptions {
             chunk: self.chunk,
             ported: self.ported,
             root: None,
+        }
+    }
+}
+
+impl Command for ImportTeccl {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let ImportMscclpp { from, .. } = &self.like;
+        from.write_blocks(&site.caller, self.like.options(), teccl::read)
+    }
+}
+
+impl Command for ImportChakra {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let caller = &site.caller;
+        let to_file = self.from.writable(caller)?;
+        let first = self.from.file.path().to_string_lossy().into_owned();
+        let Some(stem) = first.strip_suffix(".0.et") else {
+            bail!(
+                "{}: the trace of rank 0 is named NAME.0.et",
+                self.from.file.name()
+            );
         };
-        self.from.write_blocks(&site.caller, options, mscclpp::read)
+        let name = |rank: usize| PathBuf::from(format!("{stem}.{rank}.et"));
+        let mut traces = Vec::new();
+        while traces.is_empty() || name(traces.len()).exists() {
+            let path = name(traces.len());
+            let failed = || format!("cannot read {}", path.display());
+            let bytes = std::fs::metadata(&path).with_context(failed)?.len();
+            // A node has 30 bytes at least, and takes some 700 as it is read, and as a step.
+            ensure_memory("the traces", u128::from(bytes) * 25, LARGE_SCHEDULE)?;
+            traces.push(std::fs::read(&path).with_context(failed)?);
+        }
+        let schedule = chakra::read(&traces).with_context(|| self.from.file.name())?;
+        self.from.write_schedule(caller, to_file, &schedule)
     }
 }
 
@@ -145,16 +211,30 @@ impl ImportGoal {
         })
     }
 
+    fn writable(&self, caller: &Caller) -> Result<Option<&Path>> {
+        let to_file = output::file_of(self.output.as_deref());
+        caller.writable(&[("-o", to_file)])?;
+        Ok(to_file)
+    }
+
     fn write(
         &self,
         caller: &Caller,
         read: impl FnOnce(&str) -> oneport::Result<Schedule>,
     ) -> Result<Answer> {
-        let to_file = output::file_of(self.output.as_deref());
-        caller.writable(&[("-o", to_file)])?;
+        let to_file = self.writable(caller)?;
         let text = self.file.read()?;
         let schedule = read(&text).with_context(|| self.file.name())?;
-        note_if_wrong(caller, &schedule, || {
+        self.write_schedule(caller, to_file, &schedule)
+    }
+
+    fn write_schedule(
+        &self,
+        caller: &Caller,
+        to_file: Option<&Path>,
+        schedule: &Schedule,
+    ) -> Result<Answer> {
+        note_if_wrong(caller, schedule, || {
             schedule.check_with(&Options {
                 max_errors: 1,
                 ..Options::default()

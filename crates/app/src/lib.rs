@@ -133,11 +133,14 @@ pub const ENTRIES: &[Entry] = &entries![
     "export msccl" export::ExportMsccl;
     "export mscclpp" export::ExportMscclpp;
     "export simgrid" export::Simgrid;
+    "export chakra" export::ExportChakra;
     "export dot" export::Dot;
     "import" import::ImportArgs, parent;
     "import goal" import::ImportGoal;
     "import msccl" import::ImportMsccl;
     "import mscclpp" import::ImportMscclpp;
+    "import teccl" import::ImportTeccl;
+    "import chakra" import::ImportChakra;
     "schema" schema::SchemaArgs;
     "steady" steady::SteadyArgs;
     "synthesize" synthesize::SynthesizeArgs;

@@ -200,6 +200,9 @@ pub(crate) struct HappensBefore {
     /// By node: a number that it shares with the nodes of its thread block, if these run in the
     /// order of their numbers.
     chain: Vec<u32>,
+    /// By node: the first node of a chain that comes after it, or itself if it is in one: who comes
+    /// after a later one of that chain comes after the node.
+    joined: Vec<u32>,
     /// By node: the last node up to it, in its chain, that waits for one of another chain of the
     /// rank; if none, [`NONE`].
     last_wait: Vec<u32>,
@@ -211,6 +214,7 @@ impl HappensBefore {
         edges: &[Edge],
         rank: Vec<u32>,
         chain: Vec<u32>,
+        joined: Vec<u32>,
         last_wait: Vec<u32>,
     ) -> HappensBefore {
         let paths = longest_paths(rank.len(), edges, |_| 0).unwrap_or_default();
@@ -219,6 +223,7 @@ impl HappensBefore {
             depth: paths.into_iter().map(|(_, depth)| id(depth)).collect(),
             rank,
             chain,
+            joined,
             last_wait,
         }
     }
@@ -449,6 +454,7 @@ impl<'g> RaceSearch<'g> {
     /// of the rank to what they wait for. `None` if it is not found close to `b`.
     fn search(&mut self, a: u32, b: u32, in_rank: bool) -> Option<bool> {
         let least = self.graph.depth[a as usize];
+        let joined = self.graph.joined[a as usize];
         let rank = self.graph.rank[b as usize];
         self.searches += 1;
         let mut open = SmallVec::<[u32; 32]>::from_slice(&[b]);
@@ -465,7 +471,7 @@ impl<'g> RaceSearch<'g> {
             }
             for i in 0..self.graph.predecessors(node).len() {
                 let before = self.graph.predecessors(node)[i];
-                if before >= a && self.graph.same_chain(before, a) {
+                if before == a || before >= joined && self.graph.same_chain(before, joined) {
                     return Some(true);
                 }
                 if !in_rank || self.graph.rank[before as usize] == rank {

@@ -42,6 +42,7 @@ use serde::Serialize;
 
 use self::clock::GoalClock;
 pub use self::read::read;
+pub(crate) use self::read::{GoalOp, OpKind, RankGraph, schedule_of_graphs};
 use super::{Written, ensure_own_ports, tags};
 use oneport::error::Result;
 use oneport::internal::json_line;

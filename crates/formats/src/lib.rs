@@ -11,6 +11,8 @@
 //! | [`goal`] | yes | yes | LogGOPSim and the simulators that take its files |
 //! | [`msccl`] | yes | yes | MSCCL's executor for GPUs and its tools |
 //! | [`mscclpp`] | yes | yes | MSCCL++ and what runs its execution plans: SGLang, torch |
+//! | [`teccl`] | | yes | TE-CCL: flows of chunks, epoch by epoch |
+//! | [`chakra`] | yes | yes | ASTRA-sim, which replays execution traces |
 //! | [`simgrid`] | yes | | SimGrid: contention in networks |
 //! | [`dot`] | yes | | Graphviz |
 //! | [`selection`] | yes | | Open MPI, MPICH, Intel MPI: which algorithm for which sizes |
@@ -33,6 +35,7 @@
 
 mod blocks;
 
+pub mod chakra;
 pub mod dot;
 pub mod goal;
 pub mod msccl;
@@ -40,6 +43,7 @@ pub mod mscclpp;
 pub mod schema;
 pub mod selection;
 pub mod simgrid;
+pub mod teccl;
 pub mod tree;
 
 use std::collections::HashMap;
@@ -58,9 +62,9 @@ pub struct Written {
     pub notes: Vec<String>,
 }
 
-/// Reads a schedule of another form, recognised by its content: [`goal`], or [`msccl`] or
-/// [`mscclpp`], to which `options` apply, or a [`tree`]. `None` for other texts, such as schedules
-/// in JSON. The reader's errors are returned.
+/// Reads a schedule of another form, recognised by its content: [`goal`], or [`msccl`],
+/// [`mscclpp`] or [`teccl`], to which `options` apply, or a [`tree`]. `None` for other texts, such
+/// as schedules in JSON. The reader's errors are returned.
 pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>> {
     let start = text.trim_start();
     if start.starts_with('<') {
@@ -68,6 +72,9 @@ pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>
     }
     if has_key(start, "gpus") {
         return mscclpp::read(text, options).map(Some);
+    }
+    if has_key(start, "3-Epochs_Required") {
+        return teccl::read(text, options).map(Some);
     }
     if tree::is_tree(text) {
         return tree::read(text).map(Some);

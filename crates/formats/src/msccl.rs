@@ -3,6 +3,7 @@
 //! ```text
 //! <algo name proto nchannels nchunksperloop ngpus coll inplace outofplace minBytes maxBytes>
 //!   <gpu id i_chunks o_chunks s_chunks>                     one for each rank
+//!     <copy i_off o_off/>                                   before all, in place: to itself
 //!     <tb id send recv chan>                                at most one peer each way, -1: none
 //!       <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
 //! type   = s | r | rcs | rrs | rrc | rrcs                   send, receive, reduce, copy

@@ -16,6 +16,11 @@ fn every_example_in_the_help_works() {
     for file in ["task.json", "answers/first.json"] {
         std::fs::write(folder.join(file), PAIR).unwrap();
     }
+    let flows = r#"{"1-Epoch_Duration": 1e-6, "3-Epochs_Required": 1, "4-Collective_Finish_Time": 1e-6,
+        "7-Flows": ["Chunk 0 from 0 traveled over 0->1 in epoch 0", "Chunk 0 from 1 traveled over 1->0 in epoch 0"],
+        "8-Chunk paths": {"Demand at 1 for chunk 0 from 0 met by epoch 0": ["0->1 in epoch 0"],
+                          "Demand at 0 for chunk 0 from 1 met by epoch 0": ["1->0 in epoch 0"]}}"#;
+    std::fs::write(folder.join("flows.json"), flows).unwrap();
     let proof = "steady --generate fig3 --certificate proof.json";
     oneport(proof).current_dir(&folder).assert().success();
     let mut commands = vec![String::new()];

@@ -96,6 +96,12 @@ fn what_a_file_contains_is_printed_short_and_escaped() {
         ("import msccl", format!("{algo}<gpu id=\"X\"/></algo>")),
         ("import mscclpp", "{\"gpus\": \"X\"}".into()),
         (
+            "import teccl",
+            "{\"1-Epoch_Duration\":1, \"3-Epochs_Required\":1, \"4-Collective_Finish_Time\":1, \
+             \"7-Flows\": [], \"8-Chunk paths\": {\"X\": []}}"
+                .into(),
+        ),
+        (
             "import mscclpp",
             "{\"collective\": \"X\", \"inplace\": true, \"gpus\": []}".into(),
         ),

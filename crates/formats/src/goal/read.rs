@@ -4,7 +4,9 @@ mod annotated;
 mod foreign;
 mod parse;
 
+pub(crate) use self::foreign::schedule as schedule_of_graphs;
 use self::parse::Parser;
+pub(crate) use self::parse::{GoalOp, OpKind, RankGraph};
 use crate::at_line;
 use oneport::error::Result;
 use oneport::schedule::Schedule;
@@ -33,6 +35,6 @@ pub fn read(text: &str) -> Result<Schedule> {
             let head = serde_json::from_str(head).map_err(|e| at_line(line, e))?;
             annotated::schedule(head, &file.ranks)
         }
-        None => foreign::schedule(&file.ranks),
+        None => foreign::schedule(&file.ranks, |_, line| format!("line {line}")),
     }
 }

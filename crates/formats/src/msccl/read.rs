@@ -131,14 +131,13 @@ impl MscclFile<'_> {
         let kept = self.ports.is_some_and(|own| own.k() <= ports.k());
         let buffers = self.buffers();
         let (mut layout, mut programs) = (Vec::new(), Vec::new());
-        for (rank, (gpu, order)) in self.gpus.iter().zip(order).enumerate() {
-            let of_rank = || buffers.of_rank(rank, root, gpu.sizes);
-            let memory = of_rank().map_err(|error| at(self.text, gpu.pos, error))?;
+        for (rank, memory) in self.memory(root)?.iter().enumerate() {
+            let (gpu, order) = (&self.gpus[rank], &order[rank]);
             let numbers = gpu.port_numbers(ports.k(), kept);
             let mut program = GrowingProgram::new(self.text, gpu, memory, options.chunk, numbers);
             order.iter().try_for_each(|&node| program.add(node))?;
             let (len, steps) = program.finish()?;
-            layout.push(buffers.layout(rank, root, &of_rank()?, len, options.chunk)?);
+            layout.push(buffers.layout(rank, root, memory, len, options.chunk)?);
             programs.push(steps);
         }
         Schedule::new(ports, collective, layout, programs)
@@ -170,7 +169,18 @@ impl MscclFile<'_> {
         let gpus = self.gpus.iter().enumerate();
         let of_rank = |(rank, gpu): (usize, &Gpu)| {
             let found = buffers.of_rank(rank, root, gpu.sizes);
-            found.map_err(|error| at(self.text, gpu.pos, error))
+            let found = found.map_err(|error| at(self.text, gpu.pos, error))?;
+            let [input, output, _] = found.starts;
+            let moves = |&&(i, o): &&(usize, usize)| i.checked_add(input) != o.checked_add(output);
+            match gpu.copies.iter().find(moves) {
+                None => Ok(found),
+                Some((i, o)) => {
+                    let what = format!(
+                        "<copy> of chunk {i} to another place, chunk {o}: a step of a thread block has an order"
+                    );
+                    Err(at(self.text, gpu.pos, what))
+                }
+            }
         };
         gpus.map(of_rank).collect()
     }

@@ -26,6 +26,8 @@ pub(super) struct PlanGraph<'p> {
     /// By node: equal for the nodes of a thread block that wait for all of its threads, else a
     /// number of its own.
     chain: Vec<u32>,
+    /// By node: the node at which all threads of its block meet next, or itself.
+    joined: Vec<u32>,
     /// Edges that order memory; those of relaxed signals, which order time; and those of threads of
     /// a block, which do not run ahead of each other for long.
     edges: Vec<Edge>,
@@ -82,6 +84,7 @@ impl<'p> PlanGraph<'p> {
             plan,
             nodes: Vec::new(),
             chain: Vec::new(),
+            joined: Vec::new(),
             edges: Vec::new(),
             relaxed: Vec::new(),
             time: Vec::new(),
@@ -155,6 +158,7 @@ impl<'p> PlanGraph<'p> {
         self.nodes.push(PlanNode { at, name, src, dst });
         // The numbers of thread blocks are the even ones.
         self.chain.push(2 * me + 1);
+        self.joined.push(me);
         Ok(me)
     }
 
@@ -245,6 +249,9 @@ impl<'p> PlanGraph<'p> {
 
     /// A node at which all threads of a thread block meet.
     fn synchronise(&mut self, me: u32, state: &mut BlockState) {
+        for &open in &state.open {
+            self.joined[open as usize] = me;
+        }
         let before = state.sync.into_iter().chain(state.open.drain(..));
         self.edges.extend(before.map(|before| (me, before)));
         self.time.extend(state.last.iter().map(|&last| (me, last)));
@@ -573,7 +580,8 @@ impl<'p> PlanGraph<'p> {
         }
         let rank = self.nodes.iter().map(|node| id(node.at.gpu)).collect();
         let itself = (0..id(self.nodes.len())).collect();
-        let graph = HappensBefore::new(&self.edges, rank, self.chain.clone(), itself);
+        let (chain, joined) = (self.chain.clone(), self.joined.clone());
+        let graph = HappensBefore::new(&self.edges, rank, chain, joined, itself);
         let ordered = graph.ensure_ordered(accesses.len(), |rank, of_rank| {
             of_rank.append(&mut accesses[rank]);
         });

@@ -26,7 +26,7 @@ pub(super) struct PlanFile {
     pub(super) gpus: Vec<Gpu>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Gpu {
     pub(super) id: usize,
     pub(super) input_chunks: usize,
@@ -52,7 +52,7 @@ pub(super) struct GpuTables {
     switches: Vec<(usize, usize)>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct ThreadBlock {
     pub(super) id: usize,
     pub(super) ops: Vec<Op>,
@@ -100,7 +100,7 @@ pub(super) struct RankGroup {
     ranks: Vec<usize>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 pub(super) struct RemoteBuffer {
     pub(super) rank: usize,
     #[serde(rename = "type")]

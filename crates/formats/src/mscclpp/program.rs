@@ -231,7 +231,7 @@ impl<'p> Programs<'p> {
             let ports = &mut self.ports[rank][way];
             let next = ports.len();
             let port = *ports.entry((node.at.gpu, node.at.block)).or_insert(next);
-            port % self.ported.unwrap_or(usize::MAX)
+            port % self.ported.map_or(usize::MAX, |k| k.max(1))
         });
         let [sent, received] = [from.rank, to.rank].map(|rank| self.graph.number(node, rank));
         let send = Step::send(to.rank, src).on_port(out);

@@ -169,25 +169,15 @@ type Given = (Moved, Rc<[u32]>);
 struct Growing {
     rank: usize,
     port: usize,
-    ops: Vec<Op>,
+    /// With channels of its GPU and remote buffers by the number that operations use, of memory
+    /// alone.
+    of: ThreadBlock,
     /// Its `nop`s.
     phase: u32,
     /// By thread block: the `nop`s that were before the last `nop`, and before the last operation
     /// of its first thread, which signals and waits.
     synced: Vec<u32>,
     known: Vec<u32>,
-    /// Channels of its GPU, semaphores and remote buffers, by the number that operations use.
-    channels: Vec<usize>,
-    buffers: Vec<usize>,
-}
-
-/// What GPUs have, by rank.
-#[derive(Default)]
-struct GpuNames {
-    /// The peers of its channels.
-    peers: Vec<usize>,
-    remote: Vec<(usize, BufferType)>,
-    semaphores: usize,
 }
 
 impl Growing {
@@ -197,12 +187,20 @@ impl Growing {
         Growing {
             rank,
             port,
-            ops: Vec::new(),
+            of: ThreadBlock {
+                channels: vec![BlockChannels {
+                    channel_type: ChannelType::Memory,
+                    channel_ids: Vec::new(),
+                }],
+                remote_buffer_refs: vec![BlockBuffers {
+                    access_channel_type: ChannelType::Memory,
+                    remote_buffer_ids: Vec::new(),
+                }],
+                ..ThreadBlock::default()
+            },
             phase: 0,
             synced: started.clone(),
             known: started,
-            channels: Vec::new(),
-            buffers: Vec::new(),
         }
     }
 }
@@ -215,7 +213,8 @@ struct PlanWriter<'s> {
     blocks: Vec<Growing>,
     /// By rank and port: the thread block.
     found: HashMap<(usize, usize), usize>,
-    gpus: Vec<GpuNames>,
+    /// With one channel to all peers of a rank.
+    gpus: Vec<Gpu>,
     moved: Vec<Moved>,
     /// By rank: who accessed its memory last.
     memory: Vec<Chunks>,
@@ -240,9 +239,19 @@ impl<'s> PlanWriter<'s> {
     ) -> Result<PlanWriter<'s>> {
         let programs: Vec<&[Step]> = placed.iter().map(|p| &*p.program).collect();
         let ranks = placed.len();
-        let (mut gpus, mut memory) = (Vec::new(), Vec::new());
-        gpus.resize_with(ranks, GpuNames::default);
+        let mut memory = Vec::new();
         memory.resize_with(ranks, Chunks::default);
+        let gpu = |(id, placed): (usize, &Placed)| Gpu {
+            id,
+            scratch_chunks: placed.scratch / chunk,
+            channels: vec![Channel {
+                channel_type: ChannelType::Memory,
+                connected_to: Vec::new(),
+                buffer_type: None,
+                rank_groups: Vec::new(),
+            }],
+            ..Gpu::default()
+        };
         let start = |rank: usize| Moved {
             node: id(rank),
             block: rank,
@@ -255,7 +264,7 @@ impl<'s> PlanWriter<'s> {
             mates: mates(schedule, &programs, "MSCCL++")?,
             blocks: (0..ranks).map(|rank| Growing::new(rank, 0)).collect(),
             found: HashMap::new(),
-            gpus,
+            gpus: placed.iter().enumerate().map(gpu).collect(),
             moved: (0..ranks).map(start).collect(),
             memory,
             channels: HashMap::new(),
@@ -378,7 +387,7 @@ impl<'s> PlanWriter<'s> {
                 (None, _) => (OpName::Copy, vec![src]),
             };
             let remote = received.is_some();
-            self.blocks[block].ops.push(Op {
+            self.blocks[block].of.ops.push(Op {
                 src_buff: src,
                 dst_buff: vec![dst],
                 channel_type: remote.then_some(ChannelType::Memory),
@@ -441,8 +450,14 @@ impl<'s> PlanWriter<'s> {
         };
         let own = self.blocks[block].rank;
         let buffer_id = (rank != own).then(|| {
-            let id = number_of(&mut self.gpus[own].remote, (rank, buffer));
-            number_of(&mut self.blocks[block].buffers, id)
+            let remote = RemoteBuffer {
+                rank,
+                buffer,
+                access_channel_types: vec![ChannelType::Memory],
+            };
+            let id = number_of(&mut self.gpus[own].remote_buffers, remote);
+            let refs = &mut self.blocks[block].of.remote_buffer_refs[0];
+            number_of(&mut refs.remote_buffer_ids, id)
         });
         Operand {
             buffer: buffer_id.is_none().then_some(buffer),
@@ -520,7 +535,7 @@ impl<'s> PlanWriter<'s> {
     /// Lets a thread block wait for a signal of another one, and know what that one knew.
     fn wait(&mut self, block: usize, from: usize, known: &[u32]) {
         let wait = self.sync_op(block, from, [OpName::Wait, OpName::SemAcquire]);
-        self.blocks[block].ops.push(wait);
+        self.blocks[block].of.ops.push(wait);
         merge(&mut self.blocks[block].known, known);
     }
 
@@ -542,7 +557,7 @@ impl<'s> PlanWriter<'s> {
             self.nop(block);
         }
         let signal = self.sync_op(block, to, [OpName::Signal, OpName::SemRelease]);
-        self.blocks[block].ops.push(signal);
+        self.blocks[block].of.ops.push(signal);
         Ok(block)
     }
 
@@ -552,9 +567,10 @@ impl<'s> PlanWriter<'s> {
         let [own, peer] = [block, other].map(|b| self.blocks[b].rank);
         if own != peer {
             let id = self.channel(block, other);
+            let channels = &mut self.blocks[block].of.channels[0];
             return Op {
                 channel_type: Some(ChannelType::Memory),
-                channel_ids: vec![number_of(&mut self.blocks[block].channels, id)],
+                channel_ids: vec![number_of(&mut channels.channel_ids, id)],
                 ..Op::of(names[0])
             };
         }
@@ -562,10 +578,10 @@ impl<'s> PlanWriter<'s> {
             OpName::SemRelease => (block, other),
             _ => (other, block),
         };
-        let next = &mut self.gpus[own].semaphores;
+        let semaphores = &mut self.gpus[own].semaphores;
         let id = *self.semaphores.entry(between).or_insert_with(|| {
-            *next += 1;
-            *next - 1
+            semaphores.push(Semaphore { init_value: 0 });
+            semaphores.len() - 1
         });
         Op {
             semaphore_ids: vec![id],
@@ -575,7 +591,7 @@ impl<'s> PlanWriter<'s> {
 
     fn nop(&mut self, block: usize) {
         let of = &mut self.blocks[block];
-        of.ops.push(Op::of(OpName::Nop));
+        of.of.ops.push(Op::of(OpName::Nop));
         of.phase += 1;
         let mut own = vec![0; block + 1];
         own[block] = of.phase;
@@ -589,7 +605,7 @@ impl<'s> PlanWriter<'s> {
             return found;
         }
         for (a, b) in [(a, b), (b, a)] {
-            let peers = &mut self.gpus[self.blocks[a].rank].peers;
+            let peers = &mut self.gpus[self.blocks[a].rank].channels[0].connected_to;
             self.channels.insert((a, b), peers.len());
             peers.push(self.blocks[b].rank);
         }
@@ -629,10 +645,13 @@ impl<'s> PlanWriter<'s> {
         }
         // Memory is reached over connections, which channels make.
         for rank in 0..self.placed.len() {
-            for (peer, _) in self.gpus[rank].remote.clone() {
-                if !self.gpus[rank].peers.contains(&peer) {
-                    self.gpus[rank].peers.push(peer);
-                    self.gpus[peer].peers.push(rank);
+            for i in 0..self.gpus[rank].remote_buffers.len() {
+                let peer = self.gpus[rank].remote_buffers[i].rank;
+                let peers = |gpu: usize| &self.gpus[gpu].channels[0].connected_to;
+                if !peers(rank).contains(&peer) {
+                    for (a, b) in [(rank, peer), (peer, rank)] {
+                        self.gpus[a].channels[0].connected_to.push(b);
+                    }
                 }
             }
         }
@@ -640,28 +659,20 @@ impl<'s> PlanWriter<'s> {
     }
 
     fn notes(&self, reduces: bool) -> Vec<String> {
-        let of_blocks = |count: fn(&Growing) -> usize| self.blocks.iter().map(count).max();
+        let of_blocks =
+            |count: fn(&ThreadBlock) -> usize| self.blocks.iter().map(|b| count(&b.of)).max();
+        let channels = of_blocks(|tb| tb.channels[0].channel_ids.len());
+        let buffers = of_blocks(|tb| tb.remote_buffer_refs[0].remote_buffer_ids.len());
+        let semaphores = self.gpus.iter().map(|gpu| gpu.semaphores.len()).max();
         let counts = [
             (
                 "operations in a thread block",
-                of_blocks(|b| b.ops.len()),
+                of_blocks(|tb| tb.ops.len()),
                 MAX_OPS,
             ),
-            (
-                "channels of a thread block",
-                of_blocks(|b| b.channels.len()),
-                MAX_OF_BLOCK,
-            ),
-            (
-                "remote buffers of a thread block",
-                of_blocks(|b| b.buffers.len()),
-                MAX_OF_BLOCK,
-            ),
-            (
-                "semaphores",
-                self.gpus.iter().map(|gpu| gpu.semaphores).max(),
-                MAX_SEMAPHORES,
-            ),
+            ("channels of a thread block", channels, MAX_OF_BLOCK),
+            ("remote buffers of a thread block", buffers, MAX_OF_BLOCK),
+            ("semaphores", semaphores, MAX_SEMAPHORES),
         ];
         let over = counts.into_iter().filter_map(|(what, count, max)| {
             let count = count.filter(|&count| count > max)?;
@@ -675,63 +686,21 @@ impl<'s> PlanWriter<'s> {
     }
 
     fn gpus(self, buffers: &Buffers, chunk: usize) -> Vec<Gpu> {
-        let ids = |channel_ids: Vec<usize>| {
-            let channel_type = ChannelType::Memory;
-            let of_block = BlockChannels {
-                channel_type,
-                channel_ids,
-            };
-            Some(of_block).filter(|of| !of.channel_ids.is_empty())
-        };
-        let refs = |remote_buffer_ids: Vec<usize>| {
-            let access_channel_type = ChannelType::Memory;
-            let of_block = BlockBuffers {
-                access_channel_type,
-                remote_buffer_ids,
-            };
-            Some(of_block).filter(|of| !of.remote_buffer_ids.is_empty())
-        };
-        let gpus = self.gpus.into_iter().zip(self.placed).enumerate();
-        let mut gpus: Vec<Gpu> = gpus
-            .map(|(id, (names, placed))| {
-                let [input, output] = buffers.regions(id, None);
-                let connected = Channel {
-                    channel_type: ChannelType::Memory,
-                    connected_to: names.peers,
-                    buffer_type: None,
-                    rank_groups: Vec::new(),
-                };
-                let remote = |(rank, buffer)| RemoteBuffer {
-                    rank,
-                    buffer,
-                    access_channel_types: vec![ChannelType::Memory],
-                };
-                let semaphores = (0..names.semaphores).map(|_| Semaphore { init_value: 0 });
-                Gpu {
-                    id,
-                    input_chunks: input / chunk,
-                    output_chunks: output / chunk,
-                    scratch_chunks: placed.scratch / chunk,
-                    threadblocks: Vec::new(),
-                    channels: Some(connected)
-                        .filter(|c| !c.connected_to.is_empty())
-                        .into_iter()
-                        .collect(),
-                    remote_buffers: names.remote.into_iter().map(remote).collect(),
-                    semaphores: semaphores.collect(),
-                    tables: Default::default(),
-                }
-            })
-            .collect();
-        for block in self.blocks.into_iter().filter(|b| !b.ops.is_empty()) {
-            let of = &mut gpus[block.rank].threadblocks;
-            of.push(ThreadBlock {
-                id: of.len(),
-                ops: block.ops,
-                channels: ids(block.channels).into_iter().collect(),
-                remote_buffer_refs: refs(block.buffers).into_iter().collect(),
-                ids: Default::default(),
-            });
+        let mut gpus = self.gpus;
+        for gpu in &mut gpus {
+            let regions = buffers.regions(gpu.id, None);
+            [gpu.input_chunks, gpu.output_chunks] = regions.map(|elements| elements / chunk);
+            gpu.channels
+                .retain(|channel| !channel.connected_to.is_empty());
+        }
+        for Growing { rank, mut of, .. } in self.blocks {
+            if !of.ops.is_empty() {
+                of.id = gpus[rank].threadblocks.len();
+                of.channels.retain(|of| !of.channel_ids.is_empty());
+                of.remote_buffer_refs
+                    .retain(|of| !of.remote_buffer_ids.is_empty());
+                gpus[rank].threadblocks.push(of);
+            }
         }
         gpus
     }

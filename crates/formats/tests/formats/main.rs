@@ -8,6 +8,7 @@
     reason = "numbers of tests are small, and a test tells one story"
 )]
 
+mod chakra;
 mod dot;
 mod goal;
 mod msccl;
@@ -17,6 +18,7 @@ mod mscclpp;
 mod schema;
 mod selection;
 mod simgrid;
+mod teccl;
 mod tree;
 
 use oneport::plan::{Segments, registry};

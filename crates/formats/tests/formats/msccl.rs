@@ -280,6 +280,34 @@ fn fused_steps_in_place() {
     assert!(read_default(&text).unwrap().check().is_correct());
 }
 
+/// Older tools copy the input to its place in the output before all steps. In place it is there.
+#[test]
+fn copies_before_all_steps_are_read_in_place() {
+    let gpu = |copied: usize, peer: &str, steps: &[&str]| {
+        let block = tb(0, peer, peer, steps);
+        format!("1 2 0|<copy i_off=\"0\" o_off=\"{copied}\"/>{block}")
+    };
+    let file = |second: usize, in_place: &str| {
+        let gpus = [
+            gpu(0, "1", &["s o0 o0 1", "r o1 o1 1"]),
+            gpu(second, "0", &["s o1 o1 1", "r o0 o0 1"]),
+        ];
+        let gpus: Vec<&str> = gpus.iter().map(String::as_str).collect();
+        algo(
+            &format!("ngpus=\"2\" coll=\"allgather\" nchunksperloop=\"2\" inplace=\"{in_place}\""),
+            &gpus,
+        )
+    };
+    assert!(read_default(&file(1, "1")).unwrap().check().is_correct());
+    for text in [file(0, "1"), file(1, "0")] {
+        let error = read_default(&text).unwrap_err().to_string();
+        assert!(
+            error.contains("<copy> of chunk 0 to another place, chunk"),
+            "{error}"
+        );
+    }
+}
+
 /// The executor reads the local operand of `rrc` at its source.
 #[test]
 fn operands_come_from_the_source() {

@@ -7,7 +7,7 @@ use oneport::plan::registry::{self, Algorithm};
 use oneport::run::Workers;
 use oneport::simulate::{Prepared, stream};
 use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
-use oneport_formats::{Written, dot, goal, msccl, mscclpp, simgrid};
+use oneport_formats::{Written, chakra, dot, goal, msccl, mscclpp, simgrid, teccl};
 use oneport_measure::Profile;
 use oneport_measure::tune::csv;
 use oneport_measure::tune::rules::{Query, Rules};
@@ -232,6 +232,83 @@ fn mscclpp_plans() {
     });
 }
 
+/// An allgather of two GPUs, and an alltoall with a chunk in two parts, one through a switch.
+#[test]
+fn teccl_flows() {
+    let file = |flows: &str, paths: &str| {
+        format!(
+            r#"{{"1-Epoch_Duration":0.5,"3-Epochs_Required":3,"4-Collective_Finish_Time":1.5,
+            "7-Flows":[{flows}],"8-Chunk paths":{{{paths}}}}}"#
+        )
+    };
+    let gathered = file(
+        r#""Chunk 0 from 0 traveled over 0->1 in epoch 0","Chunk 0 from 1 traveled over 1->0 in epoch 1""#,
+        r#""Demand at 1 for chunk 0 from 0 met by epoch 0":["0->1 in epoch 0"],
+        "Demand at 0 for chunk 0 from 1 met by epoch 1":["1->0 in epoch 1"]"#,
+    );
+    let part = |from: usize, to: usize, epoch: usize, more: &str| {
+        format!("{from}->{to} with volume 0.5 in epoch {epoch}{more}")
+    };
+    let mut flows = Vec::new();
+    let mut paths = Vec::new();
+    for (from, to) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+        let third = 3 - from - to;
+        let hops = [
+            part(from, to, 0, " via switches 7 -> 8"),
+            part(from, third, 0, ""),
+            part(third, to, 1, ""),
+        ];
+        let flow = |hop: &String| format!(r#""Chunk {to} from {from} traveled over {hop}""#);
+        flows.extend(hops.iter().map(flow));
+        let [a, b, c] = hops;
+        paths.push(format!(
+            r#""Demand at {to} for chunk {to} from {from} met by epoch 1":[[[0,"{a}"]],[[0,"{b}"],[1,"{c}"]]]"#
+        ));
+    }
+    let divided = file(&flows.join(","), &paths.join(","));
+    fuzz("readers::teccl_flows", &[gathered, divided], |text| {
+        let Some(schedule) = accepted(teccl::read(text, &msccl::ReadOptions::default())) else {
+            return false;
+        };
+        assert!(schedule.check().is_correct(), "{text}");
+        exercise(&schedule);
+        true
+    });
+}
+
+/// The traces of two ranks, each behind its length and all as hexadecimal numbers, of which a part
+/// is changed at a time.
+#[test]
+fn chakra_traces() {
+    let cost = CostModel::new(3.0, 0.5).gamma(1000.0);
+    let options = chakra::ChakraOptions { cost, second: 1e-9 };
+    let hex = |(_, bytes): &(String, Vec<u8>)| -> String {
+        bytes.iter().map(|byte| format!("{byte:02x} ")).collect()
+    };
+    let plan = |algorithm: &Algorithm| {
+        let schedule = algorithm
+            .plan(&Request::new(algorithm.collective, 2, 4))
+            .ok()?;
+        let (files, _) = chakra::write(&schedule, &options).ok()?;
+        Some(files[..2].iter().map(hex).collect::<Vec<_>>().join("|"))
+    };
+    let examples: Vec<String> = registry::all().iter().filter_map(plan).collect();
+    fuzz("readers::chakra_traces", &examples, |text| {
+        let bytes = |part: &str| -> Vec<u8> {
+            let digits = part.split(' ').filter_map(|two| two.get(..2));
+            digits
+                .filter_map(|two| u8::from_str_radix(two, 16).ok())
+                .collect()
+        };
+        let traces: Vec<Vec<u8>> = text.split('|').map(bytes).collect();
+        let Some(schedule) = accepted(chakra::read(&traces)) else {
+            return false;
+        };
+        exercise(&schedule);
+        true
+    });
+}
+
 /// Makes of a schedule, right or wrong, everything that can be made of it.
 fn consume(schedule: &Schedule, cost: &CostModel) {
     let caption = Caption::new("schedule");
@@ -261,6 +338,13 @@ fn consume(schedule: &Schedule, cost: &CostModel) {
         let _ = msccl::write(schedule, "x");
     }
     let _ = mscclpp::write(schedule, "x");
+    let _ = chakra::write(
+        schedule,
+        &chakra::ChakraOptions {
+            cost: cost.clone(),
+            second: 1e-9,
+        },
+    );
     let _ = (dot::tree(schedule), dot::rounds(schedule));
     // A crossbar has a link for each pair of ranks.
     if schedule.ranks() > 1 << 10 {

@@ -4,13 +4,18 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use super::parse::{GoalOp, OpKind, RankGraph, Tag};
-use crate::{at_line, sum};
+use crate::sum;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Schedule, Span, Spans, Step};
 
-pub(super) fn schedule(ranks: &[RankGraph]) -> Result<Schedule> {
+/// The schedule of the graphs of all ranks; `at` names an operation of a rank by its line.
+pub(crate) fn schedule(
+    ranks: &[RankGraph],
+    at: impl Fn(usize, usize) -> String,
+) -> Result<Schedule> {
+    let wrong = |rank, line, what: &str| Error::malformed(format!("{}: {what}", at(rank, line)));
     let nic = |op: &GoalOp| match op.kind {
         OpKind::Send { nic, .. } | OpKind::Recv { nic, .. } => nic,
         OpKind::Calc => 0,
@@ -20,13 +25,16 @@ pub(super) fn schedule(ranks: &[RankGraph]) -> Result<Schedule> {
         return Err(Error::malformed("the number of nics is too large"));
     };
     let orders = ranks.iter().enumerate();
-    let orders = orders.map(|(rank, graph)| sorted(rank, graph));
+    let orders = orders.map(|(rank, graph)| {
+        let stuck = |line, what: &str| wrong(rank, line, what);
+        sorted(rank, graph, stuck)
+    });
     let orders: Vec<Vec<usize>> = orders.collect::<Result<_>>()?;
     let ordered = || {
         let blocks = ranks.iter().zip(&orders).enumerate();
         blocks.flat_map(|(rank, (graph, order))| order.iter().map(move |&op| (rank, graph.ops[op])))
     };
-    same_tags(ordered(), ordered())?;
+    same_tags(ordered(), ordered(), wrong)?;
     let (mut layout, mut programs) = (Vec::new(), Vec::new());
     for (graph, order) in ranks.iter().zip(&orders) {
         let (len, program) = program(graph, order)?;
@@ -43,7 +51,11 @@ pub(super) fn schedule(ranks: &[RankGraph]) -> Result<Schedule> {
 
 /// The operations of a rank such that each comes after those that it requires, else in the order of
 /// the file.
-fn sorted(rank: usize, graph: &RankGraph) -> Result<Vec<usize>> {
+fn sorted(
+    rank: usize,
+    graph: &RankGraph,
+    error: impl FnOnce(usize, &str) -> Error,
+) -> Result<Vec<usize>> {
     let n = graph.ops.len();
     let mut in_degree = vec![0usize; n];
     let mut successors: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -68,7 +80,7 @@ fn sorted(rank: usize, graph: &RankGraph) -> Result<Vec<usize>> {
             let what = format!(
                 "rank {rank}: the requirements of this operation lead back to it, or to others that wait for themselves"
             );
-            Err(at_line(graph.ops[stuck].line, what))
+            Err(error(graph.ops[stuck].line, &what))
         }
         None => Ok(order),
     }
@@ -176,6 +188,7 @@ fn last_required(
 fn same_tags(
     sends: impl Iterator<Item = (usize, GoalOp)>,
     receives: impl Iterator<Item = (usize, GoalOp)>,
+    error: impl Fn(usize, usize, &str) -> Error,
 ) -> Result<()> {
     let mut sent: HashMap<(usize, usize), VecDeque<Tag>> = HashMap::new();
     for (rank, op) in sends {
@@ -195,7 +208,7 @@ fn same_tags(
                 "a receive from rank {from} with tag {tag}, where rank {from} sends tag {other}: in the model \
                  messages between two ranks are received in the order in which they are sent"
             );
-            return Err(at_line(op.line, what));
+            return Err(error(rank, op.line, &what));
         }
     }
     Ok(())

@@ -6,30 +6,30 @@ use crate::at_line;
 use oneport::error::Result;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct GoalOp {
-    pub(super) kind: OpKind,
+pub(crate) struct GoalOp {
+    pub(crate) kind: OpKind,
     /// Bytes of a message, or time of a computation.
-    pub(super) size: usize,
-    pub(super) line: usize,
+    pub(crate) size: usize,
+    pub(crate) line: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OpKind {
+pub(crate) enum OpKind {
     Send { to: usize, tag: Tag, nic: usize },
     Recv { from: usize, tag: Tag, nic: usize },
     Calc,
 }
 
 /// `None`: any.
-pub(super) type Tag = Option<usize>;
+pub(crate) type Tag = Option<usize>;
 
 #[derive(Debug, Default)]
-pub(super) struct RankGraph<'t> {
-    pub(super) ops: Vec<GoalOp>,
+pub(crate) struct RankGraph<'t> {
+    pub(crate) ops: Vec<GoalOp>,
     /// `(a, b, line)`: operation `a` requires operation `b`.
-    pub(super) requires: Vec<(usize, usize, usize)>,
+    pub(crate) requires: Vec<(usize, usize, usize)>,
     /// JSON comments, with the number of operations before them and their line.
-    pub(super) comments: Vec<(&'t str, usize, usize)>,
+    pub(crate) comments: Vec<(&'t str, usize, usize)>,
 }
 
 pub(super) struct GoalFile<'t> {

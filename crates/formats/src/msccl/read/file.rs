@@ -94,15 +94,21 @@ impl<'a> XmlElement<'a, '_> {
         }
     }
 
+    fn elements(self) -> impl Iterator<Item = Self> {
+        let children = self.0.children();
+        children.filter(|n| n.is_element()).map(XmlElement)
+    }
+
     fn children(self, name: &'static str) -> impl Iterator<Item = Result<Self>> {
-        let elements = self.0.children().filter(|n| n.is_element()).map(XmlElement);
-        elements.map(move |child| {
-            if child.0.has_tag_name(name) {
-                Ok(child)
-            } else {
-                Err(child.error(format!("only {name} elements stand here")))
-            }
-        })
+        self.elements().map(move |child| child.named(name))
+    }
+
+    fn named(self, name: &'static str) -> Result<Self> {
+        if self.0.has_tag_name(name) {
+            Ok(self)
+        } else {
+            Err(self.error(format!("only {name} elements stand here")))
+        }
     }
 }
 
@@ -124,6 +130,8 @@ pub(super) struct Gpu {
     /// Chunks of input, output, scratch.
     pub(super) sizes: [usize; 3],
     pub(super) blocks: Vec<GpuBlock>,
+    /// Chunks of the input, and of the output that they are copied to at first.
+    pub(super) copies: Vec<(usize, usize)>,
     /// First byte of its element.
     pub(super) pos: usize,
 }
@@ -150,59 +158,46 @@ pub(super) struct GpuLine {
     pub(super) pos: usize,
 }
 
+/// What a step does: whether it receives, reads `src` and writes `dst` of this rank, and sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum StepKind {
-    Send,
-    Recv,
-    RecvCopySend,
-    RecvReduceSend,
-    RecvReduceCopy,
-    RecvReduceCopySend,
-    Copy,
-    Reduce,
-    Nop,
+pub(super) struct StepKind {
+    pub(super) receives: bool,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+    pub(super) sends: bool,
+    pub(super) reduces: bool,
 }
 
 impl StepKind {
-    const ALL: [(&'static str, StepKind); 9] = [
-        ("s", StepKind::Send),
-        ("r", StepKind::Recv),
-        ("rcs", StepKind::RecvCopySend),
-        ("rrs", StepKind::RecvReduceSend),
-        ("rrc", StepKind::RecvReduceCopy),
-        ("rrcs", StepKind::RecvReduceCopySend),
-        ("cpy", StepKind::Copy),
-        ("re", StepKind::Reduce),
-        ("nop", StepKind::Nop),
-    ];
-
-    pub(super) fn sends(self) -> bool {
-        matches!(
-            self,
-            Self::Send | Self::RecvCopySend | Self::RecvReduceSend | Self::RecvReduceCopySend
-        )
-    }
-
-    pub(super) fn receives(self) -> bool {
-        !matches!(self, Self::Send | Self::Copy | Self::Reduce | Self::Nop)
-    }
-
-    pub(super) fn reduces(self) -> bool {
-        matches!(
-            self,
-            Self::RecvReduceCopy | Self::RecvReduceCopySend | Self::RecvReduceSend | Self::Reduce
-        )
-    }
-
-    /// Whether `src` and `dst` are places of this rank.
-    pub(super) fn uses(self) -> (bool, bool) {
-        match self {
-            Self::Nop => (false, false),
-            Self::Send | Self::RecvReduceSend => (true, false),
-            Self::Recv | Self::RecvCopySend => (false, true),
-            _ => (true, true),
+    /// Reduces what it receives, if it reads something, too.
+    const fn of(receives: bool, reads: bool, writes: bool, sends: bool) -> StepKind {
+        let reduces = receives && reads;
+        StepKind {
+            receives,
+            reads,
+            writes,
+            sends,
+            reduces,
         }
     }
+
+    pub(super) const COPY: StepKind = StepKind::of(false, true, true, false);
+    pub(super) const REDUCE: StepKind = StepKind {
+        reduces: true,
+        ..StepKind::COPY
+    };
+    pub(super) const NOP: StepKind = StepKind::of(false, false, false, false);
+    const ALL: [(&'static str, StepKind); 9] = [
+        ("s", StepKind::of(false, true, false, true)),
+        ("r", StepKind::of(true, false, true, false)),
+        ("rcs", StepKind::of(true, false, true, true)),
+        ("rrs", StepKind::of(true, true, false, true)),
+        ("rrc", StepKind::of(true, true, true, false)),
+        ("rrcs", StepKind::of(true, true, true, true)),
+        ("cpy", StepKind::COPY),
+        ("re", StepKind::REDUCE),
+        ("nop", StepKind::NOP),
+    ];
 }
 
 /// The names of collectives: MSCCL's, and our own where another tool's writers use it.
@@ -300,11 +295,17 @@ impl Gpu {
                 gpu.number("s_chunks")?,
             ],
             blocks: Vec::new(),
+            copies: Vec::new(),
             pos: gpu.0.range().start,
         };
         let mut peers = std::collections::HashSet::new();
-        for tb in gpu.children("tb") {
-            let tb = tb?;
+        for tb in gpu.elements() {
+            if tb.0.has_tag_name("copy") {
+                let copied = (tb.number("i_off")?, tb.number("o_off")?);
+                parsed.copies.push(copied);
+                continue;
+            }
+            let tb = tb.named("tb")?;
             let id = tb.number("id")?;
             if id != parsed.blocks.len() {
                 let next = parsed.blocks.len();
@@ -358,7 +359,7 @@ impl GpuLine {
             let names: Vec<_> = StepKind::ALL.iter().map(|w| w.0).collect();
             return Err(step.error(format!("type=\"{name}\" is none of {}", names.join(", "))));
         };
-        if kind.sends() && block.send.is_none() || kind.receives() && block.recv.is_none() {
+        if kind.sends && block.send.is_none() || kind.receives && block.recv.is_none() {
             return Err(step.error(format!("{name} in a thread block without that peer")));
         }
         let buffer = |name: &str| match step.text(name)? {
@@ -367,7 +368,6 @@ impl GpuLine {
             "s" => Ok(2),
             other => Err(step.error(format!("{name}=\"{other}\" is none of i, o, s"))),
         };
-        let (uses_src, uses_dst) = kind.uses();
         let place = |used: bool, buf: &str, off: &str| -> Result<(usize, usize)> {
             if used {
                 Ok((buffer(buf)?, step.number(off)?))
@@ -380,17 +380,18 @@ impl GpuLine {
             (None, None) => None,
             _ => return Err(step.error("depid and deps belong together")),
         };
-        let count = match kind {
-            StepKind::Nop => 0,
-            _ => step.number("cnt")?,
+        let count = if kind == StepKind::NOP {
+            0
+        } else {
+            step.number("cnt")?
         };
-        if count == 0 && kind != StepKind::Nop {
+        if count == 0 && kind != StepKind::NOP {
             return Err(step.error("cnt=\"0\": a step moves a chunk at least"));
         }
         Ok(GpuLine {
             kind,
-            src: place(uses_src, "srcbuf", "srcoff")?,
-            dst: place(uses_dst, "dstbuf", "dstoff")?,
+            src: place(kind.reads, "srcbuf", "srcoff")?,
+            dst: place(kind.writes, "dstbuf", "dstoff")?,
             count,
             waits,
             n: step.optional("n")?,

@@ -36,10 +36,10 @@ impl Buffered {
     fn parts(self, kind: StepKind) -> &'static [LinePart] {
         let is_buffered = match self {
             Buffered::None => false,
-            Buffered::Reductions => kind.reduces() && kind.receives(),
-            Buffered::All => kind.receives(),
+            Buffered::Reductions => kind.reduces && kind.receives,
+            Buffered::All => kind.receives,
         };
-        match (is_buffered, kind.receives(), kind.sends()) {
+        match (is_buffered, kind.receives, kind.sends) {
             (true, _, true) => &[LinePart::Buffer, LinePart::Unpack, LinePart::Send],
             (true, _, false) => &[LinePart::Buffer, LinePart::Unpack],
             (false, true, true) => &[LinePart::Receive, LinePart::Send],
@@ -80,9 +80,9 @@ impl LineNode<'_> {
         let kind = self.line.kind;
         match self.part {
             LinePart::Receive | LinePart::Buffer => Class::Receive,
-            LinePart::Whole if kind.receives() => Class::Receive,
+            LinePart::Whole if kind.receives => Class::Receive,
             LinePart::Send => Class::Send,
-            LinePart::Whole if kind.sends() => Class::Send,
+            LinePart::Whole if kind.sends => Class::Send,
             LinePart::Whole | LinePart::Unpack => Class::Local,
         }
     }
@@ -253,7 +253,7 @@ impl<'f> LineGraph<'f> {
     fn sorted(&self, keys: &[Key]) -> Orders {
         let mut ranks: Vec<Vec<(Key, NodeId)>> = vec![Vec::new(); self.file.gpus.len()];
         for (node, &key) in self.nodes.iter().zip(keys) {
-            if node.line.kind != StepKind::Nop {
+            if node.line.kind != StepKind::NOP {
                 ranks[node.rank].push((key, (node.block, node.step, node.part)));
             }
         }
@@ -269,7 +269,7 @@ impl<'f> LineGraph<'f> {
         let mut next = 0;
         let numbers = self.nodes.iter().rev().map(|node| {
             next = match node.line.kind {
-                StepKind::Nop => next,
+                StepKind::NOP => next,
                 _ => node.line.n?,
             };
             Some(next)
@@ -408,19 +408,20 @@ impl<'f> LineGraph<'f> {
             });
         }
         let rank = self.nodes.iter().map(|node| id(node.rank)).collect();
-        let graph = HappensBefore::new(&self.all_edges(&[]), rank, chain, last_wait);
+        let itself = (0..id(self.nodes.len())).collect();
+        let graph = HappensBefore::new(&self.all_edges(&[]), rank, chain, itself, last_wait);
         let mut nodes = self.nodes.iter().zip(0..).peekable();
         let ordered = graph.ensure_ordered(memory.len(), |rank, accesses| {
             let several = self.file.gpus[rank].blocks.len() > 1;
             while let Some((node, i)) = nodes.next_if(|(node, _)| node.rank == rank) {
-                let (reads, writes) = node.line.kind.uses();
+                let kind = node.line.kind;
                 let place = |(buffer, at): (usize, usize)| memory[rank].starts[buffer] + at;
                 // In place some algorithms copy a chunk onto itself, which changes nothing.
-                let changes = node.line.kind != StepKind::Copy
-                    || place(node.line.src) != place(node.line.dst);
+                let changes =
+                    kind != StepKind::COPY || place(node.line.src) != place(node.line.dst);
                 let uses = [
-                    (reads, node.line.src, false),
-                    (writes, node.line.dst, changes),
+                    (kind.reads, node.line.src, false),
+                    (kind.writes, node.line.dst, changes),
                 ];
                 let is_used = |used: bool| used && several && node.part != LinePart::Send;
                 for (_, at, writes) in uses.into_iter().filter(|u| is_used(u.0)) {

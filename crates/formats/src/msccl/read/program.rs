@@ -12,7 +12,9 @@ use oneport::schedule::{Order, Span, Step};
 pub(super) struct GrowingProgram<'f> {
     text: &'f str,
     gpu: &'f Gpu,
-    memory: BufferStarts,
+    memory: &'f BufferStarts,
+    /// Chunks of its buffer that are in use, with buffers of lines.
+    len: usize,
     /// Elements of a chunk.
     chunk: usize,
     /// By thread block: the ports it sends and receives through; `None` for those that the file
@@ -29,7 +31,7 @@ impl<'f> GrowingProgram<'f> {
     pub(super) fn new(
         text: &'f str,
         gpu: &'f Gpu,
-        memory: BufferStarts,
+        memory: &'f BufferStarts,
         chunk: usize,
         ports: Vec<Option<(usize, usize)>>,
     ) -> GrowingProgram<'f> {
@@ -37,6 +39,7 @@ impl<'f> GrowingProgram<'f> {
             text,
             gpu,
             memory,
+            len: memory.len,
             chunk,
             ports,
             steps: Vec::new(),
@@ -49,9 +52,12 @@ impl<'f> GrowingProgram<'f> {
     pub(super) fn add(&mut self, (block, step, part): NodeId) -> Result<()> {
         let of = &self.gpu.blocks[block];
         let line = of.lines[step];
-        let (reads, writes) = line.kind.uses();
+        let kind = line.kind;
         let operand = |used: bool, at| used.then(|| self.span(at, &line)).transpose();
-        let (src, dst) = (operand(reads, line.src)?, operand(writes, line.dst)?);
+        let (src, dst) = (
+            operand(kind.reads, line.src)?,
+            operand(kind.writes, line.dst)?,
+        );
         if let (Some(src), Some(dst)) = (src, dst)
             && src != dst
             && src.overlaps(dst)
@@ -59,11 +65,12 @@ impl<'f> GrowingProgram<'f> {
             return Err(at(self.text, line.pos, "source and destination overlap"));
         }
         // Lines that become several steps are not parts of one.
-        let several = part != LinePart::Whole || line.kind.receives() && reads && src != dst;
+        let several = part != LinePart::Whole || kind.receives && kind.reads && src != dst;
         let number = line.n.filter(|_| !several).map(|n| (block, n, line.kind));
         let is_more = number.is_some() && number == self.last;
         self.last = number;
-        let buffer = if line.kind == StepKind::RecvReduceSend || part == LinePart::Buffer {
+        let keeps = kind.reads && !kind.writes && kind.receives;
+        let buffer = if keeps || part == LinePart::Buffer {
             self.own_buffer((block, step), line.count)?
         } else {
             self.buffers.get(&(block, step)).copied().unwrap_or(EMPTY)
@@ -78,26 +85,24 @@ impl<'f> GrowingProgram<'f> {
             Order::MineFirst => Order::TheirsFirst,
             Order::TheirsFirst => Order::MineFirst,
         };
-        use StepKind::{Copy, Nop, Recv, RecvCopySend, RecvReduceSend, Reduce, Send};
-        let steps = match (part, line.kind) {
-            (LinePart::Send, _) => [Some(send(dst)), None],
-            (LinePart::Buffer, _) => [Some(recv(buffer)), None],
-            (LinePart::Unpack, Recv | RecvCopySend) => [Some(Step::copy(buffer, dst)), None],
-            (LinePart::Unpack, RecvReduceSend) => {
+        let steps = match part {
+            LinePart::Send => [Some(send(dst)), None],
+            LinePart::Buffer => [Some(recv(buffer)), None],
+            LinePart::Unpack if !kind.reads => [Some(Step::copy(buffer, dst)), None],
+            LinePart::Unpack if !kind.writes => {
                 [Some(Step::combine(src, buffer, onto_message)), None]
             }
-            (LinePart::Unpack, _) => [
+            LinePart::Unpack => [
                 (src != dst).then(|| Step::copy(src, dst)),
                 Some(Step::combine(buffer, dst, line.order)),
             ],
-            (_, Nop) => [None, None],
-            (_, Copy) if src == dst => [None, None],
-            (_, Send) => [Some(send(src)), None],
-            (_, Recv | RecvCopySend) => [Some(recv(dst)), None],
-            (_, Copy) => [Some(Step::copy(src, dst)), None],
-            (_, Reduce) => [Some(Step::combine(src, dst, line.order)), None],
-            (_, _) if src != dst => [Some(recv(dst)), Some(Step::combine(src, dst, onto_message))],
-            (_, _) => {
+            _ if kind == StepKind::NOP || kind == StepKind::COPY && src == dst => [None, None],
+            _ if kind == StepKind::COPY => [Some(Step::copy(src, dst)), None],
+            _ if kind == StepKind::REDUCE => [Some(Step::combine(src, dst, line.order)), None],
+            _ if !kind.receives => [Some(send(src)), None],
+            _ if !kind.reads => [Some(recv(dst)), None],
+            _ if src != dst => [Some(recv(dst)), Some(Step::combine(src, dst, onto_message))],
+            _ => {
                 let combine = Step::recv_combine(from, dst, line.order);
                 [Some(combine.on_port(into)), None]
             }
@@ -116,8 +121,8 @@ impl<'f> GrowingProgram<'f> {
         if let Some(&buffer) = self.buffers.get(&line) {
             return Ok(buffer);
         }
-        let start = times(self.memory.len, self.chunk)?;
-        self.memory.len = sum(self.memory.len, count, "the buffer of a rank")?;
+        let start = times(self.len, self.chunk)?;
+        self.len = sum(self.len, count, "the buffer of a rank")?;
         let buffer = Span::new(start, times(count, self.chunk)?);
         self.buffers.insert(line, buffer);
         Ok(buffer)
@@ -139,7 +144,7 @@ impl<'f> GrowingProgram<'f> {
     }
 
     pub(super) fn finish(self) -> Result<(usize, Vec<Step>)> {
-        Ok((times(self.memory.len, self.chunk)?, self.steps))
+        Ok((times(self.len, self.chunk)?, self.steps))
     }
 }
 
