@@ -9,6 +9,7 @@
 //! | `ONEPORT_LOGGOPSIM` | a folder with `txt2bin` and `LogGOPSim` |
 //! | `ONEPORT_MSCCL_VERIFIER` | a folder with `allgather-verifier` and `alltoall-verifier` |
 //! | `ONEPORT_MSCCL_XML` | a folder with right algorithms in MSCCL XML, of any tool |
+//! | `ONEPORT_PUBLISHED` | a folder with the checkouts of docs/published.md |
 //! | `ONEPORT_SMPIRUN` | SimGrid's `smpirun` |
 //! | `ONEPORT_DOT` | Graphviz's `dot` |
 
@@ -565,6 +566,60 @@ fn algorithms_of_other_tools_are_imported() {
         assert_eq!(run["verified"], true, "{}", file.display());
     }
     assert!(read > 0);
+}
+
+/// All schedules below a folder: MSCCL XML, plans of MSCCL++ and flows of TE-CCL.
+fn schedules_below(folder: &Path) -> Vec<PathBuf> {
+    let (mut open, mut found) = (vec![folder.to_path_buf()], Vec::new());
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(
+                fs::read_dir(path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        } else if path.extension().is_some_and(|e| e == "xml" || e == "json") {
+            let text = fs::read_to_string(&path).unwrap();
+            let marks = ["<algo", "\"gpus\"", "\"3-Epochs_Required\""];
+            if marks.iter().any(|mark| text.contains(mark)) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// The table of docs/published.md is what `check` finds in the checkouts.
+#[test]
+fn published_schedules_have_the_verdicts_of_the_page() {
+    let Some(published) = tool("ONEPORT_PUBLISHED") else {
+        return;
+    };
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/published.md");
+    let page = fs::read_to_string(page).unwrap();
+    let mut judged = 0;
+    for row in page.lines().filter(|line| line.starts_with("| [")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let counts: Vec<usize> = cells[4..8].iter().map(|n| n.parse().unwrap()).collect();
+        let files = schedules_below(&published.join(cells[2].trim_matches('`')));
+        assert!(!files.is_empty(), "{row}");
+        let mut check = oneport("check --json");
+        for file in &files {
+            check.arg("--schedule").arg(file);
+        }
+        let output = check.output().unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let count = |name: &str| answer["counts"][name].as_u64().unwrap() as usize;
+        let found = [
+            files.len(),
+            count("correct"),
+            count("wrong"),
+            count("unreadable"),
+        ];
+        assert_eq!(found[..], counts[..], "{row}");
+        judged += files.len();
+    }
+    assert!(judged > 400, "{judged}");
 }
 
 /// SimGrid's time on the crossbar is the model's, as far as it prints it: to a microsecond. On the
