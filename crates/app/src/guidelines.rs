@@ -25,7 +25,7 @@ options! {
 Examples:
   oneport guidelines                                       in the model
   oneport guidelines broadcast reduce --only violated      of two collectives, without what holds
-  oneport guidelines -p 4,64 --bytes 1KiB,1MiB --profile machine.json
+  oneport guidelines -p 4,16 --bytes 1KiB,1MiB --profile machine.json
   oneport guidelines gather --dist spikes -p 64            gatherv of unequal blocks beside padding them
   oneport guidelines -p 2 --bytes 64KiB --native           measured too, within 10%
   oneport guidelines scan -p 2 --native --budget 2s        longer, so that more is settled
