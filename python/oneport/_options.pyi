@@ -648,7 +648,7 @@ class GuidelinesMore(TypedDict, total=False):
     beta: float | str | None
     """Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]"""
     budget: float | str | None
-    """About how long to measure in all (seconds, or with a unit)"""
+    """About how long to measure in all, after a calibration (seconds, or with a unit)"""
     deadline: float | str | None
     """How long a rank waits for a partner before a measurement ends in an error"""
     dist: str | None
