@@ -475,8 +475,8 @@ refusals() {
             -n 1 "$oneport" run allgather -a ring --bytes 1KiB $other
         # shellcheck disable=SC2086
         expect error "process 1 has costs .* (digest .*), process 0 has costs" \
-            1 "$oneport" compare barrier --repetitions 2 : \
-            -n 1 "$oneport" compare barrier --repetitions 2 $other
+            1 "$oneport" compare barrier -a tree,dissemination --repetitions 2 : \
+            -n 1 "$oneport" compare barrier -a tree,dissemination --repetitions 2 $other
     done
     expect error "unexpected argument '--bites' found.* (process 1 of 2)" \
         1 "$oneport" run reduce --bytes 800 : -n 1 "$oneport" run reduce --bites 800
