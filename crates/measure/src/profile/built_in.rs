@@ -16,7 +16,10 @@ const SHARED_MEMORY: &str = r#"{
             {"from": 16384, "alpha": 397, "beta": 0.011},
             {"from": 4194304, "alpha": -150597, "beta": 0.047}
         ],
-        "combine": [{"from": 0, "alpha": 0, "beta": 0.003}],
+        "combine": [
+            {"from": 0, "alpha": 0, "beta": 0.6},
+            {"from": 16, "alpha": 9.6, "beta": 0.003}
+        ],
         "combine_local": [
             {"from": 0, "alpha": 0, "beta": 0.045},
             {"from": 262144, "alpha": 5243, "beta": 0.025}
