@@ -253,8 +253,8 @@ pub(crate) fn parser() -> Command {
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Asked, clap::Error> {
     let mut parser = parser();
     let name = OsString::from("oneport");
-    let matches = parser.try_get_matches_from_mut([name].into_iter().chain(words));
-    let matches = matches.map_err(|error| with_similar_names(error, &parser))?;
+    let matches = parser.try_get_matches_from_mut([name].iter().chain(&words));
+    let matches = matches.map_err(|error| with_similar_names(error, parent(&parser, &words)))?;
     let (mut name, mut found) = (String::new(), &matches);
     while let Some((word, inner)) = found.subcommand() {
         name = format!("{name} {word}").trim_start().to_string();
@@ -267,6 +267,18 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Asked, clap::Error> {
     let ask = entry.and_then(|entry| Ask::of(entry, &given(&(entry.rows)(), found)));
     ask.map(Asked::Command)
         .ok_or_else(|| parser.error(ErrorKind::MissingSubcommand, "no command"))
+}
+
+/// The last of the commands that the words name, one below the other.
+fn parent<'a>(parser: &'a Command, words: &[OsString]) -> &'a Command {
+    let mut command = parser;
+    for word in words {
+        match command.find_subcommand(word) {
+            Some(below) => command = below,
+            None => break,
+        }
+    }
+    command
 }
 
 /// Suggests only what is similar to what was typed: `--restart` for `--reps` would delete a sweep.

@@ -208,6 +208,11 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("check reduce -a all -p 0", "at least one rank"),
         ("check", "give a COLLECTIVE"),
         ("frobnicate", "the commands are list, plan, check, simulate"),
+        (
+            "import frobnicate",
+            "the commands are goal, msccl, mscclpp, teccl, chakra",
+        ),
+        ("import tecl", "a similar subcommand exists: 'teccl'"),
         ("simulat", "a similar subcommand exists: 'simulate'"),
         (
             "export openmpi reduce",
