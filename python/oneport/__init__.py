@@ -20,13 +20,13 @@ from ._builder import Builder, Rank, record, s
 from ._command import Answer, Note, command
 from ._oneport import Error, UsageError, __version__
 from ._schedule import (
-    Comparison, Guidelines, Report, Schedule, Simulation, Steady, Synthesis, Tuning, algorithms,
+    Comparison, Guidelines, Profile, Report, Schedule, Simulation, Steady, Synthesis, Tuning, algorithms,
     calibrate, compare, guidelines, plan, steady, synthesize, tune,
 )
 
 __all__ = [
-    "Answer", "Builder", "Comparison", "Error", "Guidelines", "Note", "Rank", "Report", "Schedule",
-    "Simulation", "Steady", "Synthesis", "Tuning", "UsageError", "__version__", "algorithms",
+    "Answer", "Builder", "Comparison", "Error", "Guidelines", "Note", "Profile", "Rank", "Report",
+    "Schedule", "Simulation", "Steady", "Synthesis", "Tuning", "UsageError", "__version__", "algorithms",
     "calibrate", "command", "compare", "guidelines", "plan", "record", "s", "steady", "synthesize",
     "tune",
 ]

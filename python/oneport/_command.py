@@ -10,7 +10,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from . import _oneport
 from ._oneport import Error, UsageError
@@ -221,10 +221,15 @@ class Answer(dict[str, Any]):
     def __bool__(self) -> bool:
         return all(self.get(verdict) is not False for verdict in ("ok", "verified", "holds"))
 
-    def __getattr__(self, name: str) -> Any:
-        if name in self:
-            return self[name]
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
+    # Type checkers know the fields of each kind of answer by name.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self:
+                return self[name]
+            raise AttributeError(
+                f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self
+            )
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *filter(str.isidentifier, self)]
@@ -234,6 +239,17 @@ class Answer(dict[str, Any]):
 
     def __repr__(self) -> str:
         return self._text.rstrip()
+
+
+if TYPE_CHECKING:
+
+    class AnyAnswer(Answer):
+        """The answer of any command, which may have any field."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    AnyAnswer = Answer
 
 
 class Table(Answer):
@@ -252,10 +268,10 @@ def _answer(call: _Call, kind: type[A], found_wrong: bool = True) -> A:
     return kind(_checked(call.call(), found_wrong), call)
 
 
-def command(*words: str, **options: Any) -> Answer:
+def command(*words: str, **options: Any) -> AnyAnswer:
     """Any command, such as ``command("list", "scan")`` or ``command("run", "reduce", p=2)``: its
     JSON output. If that says that something is wrong, the answer is false."""
-    return _answer(_Call(*words).add_all(**options), Answer)
+    return _answer(_Call(*words).add_all(**options), AnyAnswer)
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -19,10 +19,17 @@ from ._oneport import Error, UsageError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ._answers import (
+        ComparisonFields, GuidelinesFields, GuidelinesRows, ProfileFields, ReportFields,
+        SimulationFields, SteadyFields, SynthesisFields, TuningFields,
+    )
     from ._options import (
         CalibrateMore, CheckOptions, CompareMore, CompareOfSchedule, DrawOptions, GuidelinesMore,
         LoadOptions, PlanMore, SimulateMore, SteadyOptions, SynthesizeOptions, TuneMore,
     )
+else:
+    ComparisonFields = GuidelinesFields = ProfileFields = ReportFields = object
+    SimulationFields = SteadyFields = SynthesisFields = TuningFields = object
 
 
 def plan(
@@ -283,24 +290,18 @@ def _framed(page: str, height: int = 720) -> str:
     return f'{frame}"{escape(page)}"></iframe>'
 
 
-class Report(Answer):
+class Report(Answer, ReportFields):
     """What `Schedule.check` finds. It is true if the schedule is right, and false if it is wrong;
-    ``report["errors"]`` are errors as data: rank, step, message and more."""
+    ``report.errors`` are errors as data: rank, step, message and more."""
 
     @property
     def is_correct(self) -> bool:
         """Whether the schedule is right."""
         return bool(self)
 
-    @property
-    def errors(self) -> list[dict[str, Any]]:
-        """What is wrong."""
-        errors: list[dict[str, Any]] = self["errors"]
-        return errors
 
-
-class Simulation(Answer):
-    """Model times: ``simulation["time"]``, rounds, messages, bounds."""
+class Simulation(Answer, SimulationFields):
+    """Model times: ``simulation.time``, rounds, messages, bounds."""
 
     @property
     def time(self) -> float:
@@ -316,7 +317,7 @@ class Simulation(Answer):
         return core.table()
 
 
-class Comparison(Table):
+class Comparison(Table, ComparisonFields):
     """Algorithms by model time: ``comparison["rows"]``. It plots itself in notebooks."""
 
     def columns(self) -> dict[str, list[Any]]:
@@ -359,7 +360,7 @@ class Comparison(Table):
             self._call.options = options
 
 
-class Tuning(Table):
+class Tuning(Table, TuningFields):
     """What `tune` has measured: ``tuning["rows"]`` by size, algorithm and segment size."""
 
     def columns(self) -> dict[str, list[Any]]:
@@ -368,16 +369,20 @@ class Tuning(Table):
         return _columns([{**row, "median_ns": row["wall"]} for row in self["rows"]])
 
 
-class Guidelines(Table):
+class Guidelines(Table, GuidelinesFields):
     """Which guidelines between collectives hold. It is true if all do."""
 
     @property
-    def violations(self) -> list[dict[str, Any]]:
+    def violations(self) -> list[GuidelinesRows]:
         """The rows of guidelines that do not hold."""
         return [row for row in self["rows"] if not row["holds"]]
 
 
-class Synthesis(Answer):
+class Profile(Answer, ProfileFields):
+    """What messages, combining and copying cost on a machine."""
+
+
+class Synthesis(Answer, SynthesisFields):
     """A schedule of the fewest rounds, and what is proved: rounds, lower, optimal."""
 
     @property
@@ -387,7 +392,7 @@ class Synthesis(Answer):
         return None if found is None else Schedule.from_dict(found)
 
 
-class Steady(Answer):
+class Steady(Answer, SteadyFields):
     """The best throughput of a series of operations on a platform, with its schedule."""
 
     #: The schedule of as many operations as ``steady["schedule"]["messages"]`` says.
@@ -457,11 +462,11 @@ def guidelines(
 
 def calibrate(
     *, quick: bool = False, progress: Progress = False, **options: Unpack[CalibrateMore]
-) -> Answer:
+) -> Profile:
     """Measures what messages, combining and copying cost on this machine: a profile, for the
     keyword `profile` of `plan`, `compare` and others. ``output="machine.json"`` writes it."""
     call = _Call("calibrate").add_all(quick=quick, progress=progress, **options)
-    return _answer(call, Answer)
+    return _answer(call, Profile)
 
 
 def synthesize(collective: str, p: int | None = None, **options: Unpack[SynthesizeOptions]) -> Synthesis:

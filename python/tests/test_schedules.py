@@ -216,6 +216,17 @@ TYPED = {
     'oneport.plan("reduce", 4).draw("tree", dark=True, width="84mm")': None,
     'oneport.synthesize("allgather", 5, ports="uni", budget=10, progress=True)': None,
     'oneport.Schedule.load("mine.json", dtype=float, p=4)': None,
+    'oneport.plan("reduce", 4).simulate().tiem': "tiem",
+    'oneport.plan("reduce", 4).simulate().lower_bounds["latensy"]': "latensy",
+    'oneport.plan("reduce", 4).check().errors[0]["mesage"]': "mesage",
+    'oneport.compare("reduce", "2..8").rows[0]["algoritm"]': "algoritm",
+    'oneport.calibrate(quick=True).alfa': "alfa",
+    'oneport.plan("reduce", 4).simulate().time + oneport.plan("reduce", 4).simulate().lower_bound': None,
+    'oneport.plan("reduce", 4).check().errors[0]["message"].upper()': None,
+    'oneport.compare("reduce", 4).rows[0]["x_best"] + oneport.compare("reduce", "2..8").rows[0]["x_best"]': None,
+    'oneport.steady(generate="ring:4").throughput["fraction"].upper()': None,
+    'oneport.guidelines("reduce").violations[0]["statement"].upper()': None,
+    'oneport.command("list").algorithms[0]': None,
 }
 
 

@@ -32,6 +32,7 @@ use crate::schedule::collective::{Extent, Holders, Operands};
 /// # Ok::<(), oneport::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Bits {
     /// Whether all ranks that hold an output element combined it in the same tree. Only in an

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::bits::{Bits, OutputTrees};
@@ -28,6 +27,7 @@ pub struct Report {
 
 /// One error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Finding {
     /// The kind of error.
@@ -74,6 +74,7 @@ pub struct Finding {
 
 /// Kinds of errors, and of notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FindingKind {
@@ -120,6 +121,7 @@ pub enum FindingKind {
 /// One link of a cycle: a step that waits for another step, of its rank or before it on a shared
 /// port. The matching step of its peer is part of the next link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Waiting {
     /// The rank.
@@ -187,16 +189,45 @@ impl fmt::Display for Report {
     }
 }
 
+/// The JSON form of a [`Report`].
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+struct ReportForm<'a> {
+    /// Whether there is no error.
+    ok: bool,
+    errors: &'a [Finding],
+    /// Number of errors beyond these.
+    more: usize,
+    /// Whether it is also valid for operators that do not commute.
+    keeps_order: bool,
+    /// What a correct schedule does needlessly.
+    notes: &'a [Finding],
+    /// Number of notes beyond these.
+    more_notes: usize,
+}
+
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let mut o = s.serialize_struct("Report", 6)?;
-        o.serialize_field("ok", &self.is_correct())?;
-        o.serialize_field("errors", &self.errors)?;
-        o.serialize_field("more", &self.more)?;
-        o.serialize_field("keeps_order", &self.keeps_order)?;
-        o.serialize_field("notes", &self.notes)?;
-        o.serialize_field("more_notes", &self.more_notes)?;
-        o.end()
+        ReportForm {
+            ok: self.is_correct(),
+            errors: &self.errors,
+            more: self.more,
+            keeps_order: self.keeps_order,
+            notes: &self.notes,
+            more_notes: self.more_notes,
+        }
+        .serialize(s)
+    }
+}
+
+#[cfg(feature = "schemars")]
+impl schemars::JsonSchema for Report {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Report".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        ReportForm::json_schema(generator)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 
 /// Piecewise linear costs. An empty list means that one line is valid for all sizes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Pieces {
     /// Costs of messages.
@@ -29,6 +30,7 @@ pub struct Pieces {
 /// `alpha` may be negative, because a line that starts at a later size may have a negative value
 /// at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Piece {
     /// First size, in bytes.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// The processes of a launch, and the library that connects them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Processes {
     /// The name under which the library was found.
@@ -24,6 +25,7 @@ pub struct Processes {
 
 /// A host and the number of its processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Its name.
     pub name: String,

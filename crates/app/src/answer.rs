@@ -1,16 +1,19 @@
 //! What a command answers: as JSON or as text, and whether something is wrong.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
 use anyhow::Result;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
 use crate::ask::Wrong;
 use crate::caller::Caller;
-use crate::units::rounded;
+use crate::units::{Number, rounded};
 
 /// What has come of a command.
 #[derive(Debug, Default)]
@@ -111,7 +114,7 @@ impl fmt::Write for Lines<'_> {
 pub(crate) fn answer(
     caller: &Caller,
     as_json: bool,
-    value: &impl Serialize,
+    value: &impl Answered,
     text: impl FnOnce(&mut Lines) -> Result<()>,
 ) -> Result<Answer> {
     let mut lines = Lines {
@@ -131,6 +134,80 @@ pub(crate) fn answer(
         text,
         ..Answer::default()
     })
+}
+
+/// What JSON output is made of: its fields and their types are known.
+pub(crate) trait Answered: Serialize + JsonSchema {}
+
+impl<T: Serialize + JsonSchema> Answered for T {}
+
+impl JsonSchema for Number {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        f64::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        f64::json_schema(generator)
+    }
+}
+
+/// The JSON Schemas of the forms that a command's JSON output may have.
+pub(crate) struct JsonForms {
+    generator: SchemaGenerator,
+    forms: Vec<Schema>,
+}
+
+/// Of which a schema is.
+const META_SCHEMA: &str = "https://json-schema.org/draft/2020-12/schema";
+
+impl JsonForms {
+    /// None yet.
+    pub(crate) fn new() -> JsonForms {
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        JsonForms {
+            generator: settings.into_generator(),
+            forms: Vec::new(),
+        }
+    }
+
+    /// With the form that a function makes, which is not called.
+    pub(crate) fn of<A, T: Answered>(mut self, _: impl FnOnce(A) -> T) -> JsonForms {
+        self.forms.push(self.generator.subschema_for::<T>());
+        self
+    }
+
+    /// With the form of a file.
+    pub(crate) fn of_file(mut self, name: &str) -> JsonForms {
+        self.forms
+            .extend(oneport_formats::schema::of(name).map(|(_, schema)| schema));
+        self
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.forms.is_empty()
+    }
+
+    /// One schema of all.
+    pub(crate) fn schema(mut self) -> Schema {
+        let mut schema = match self.forms.pop() {
+            Some(form) if self.forms.is_empty() => form,
+            last => {
+                self.forms.extend(last);
+                json_schema!({ "anyOf": self.forms })
+            }
+        };
+        schema.insert("$schema".into(), META_SCHEMA.into());
+        let shared = self.generator.take_definitions(true);
+        if !shared.is_empty() {
+            schema.insert("$defs".into(), shared.into());
+        }
+        schema
+    }
 }
 
 /// The error of a command that has found something wrong: its exit code is 1.
@@ -210,14 +287,21 @@ impl Formatter for Rounding {
 macro_rules! record {
     (@type $name:ident) => { $name };
     (@type $name:ident optional) => { Option<$name> };
+    (@doc optional) => { "" };
     ($($(#[$attribute:meta])* $name:ident $(($optional:ident))?: $value:expr),* $(,)?) => {
         match () {
-            #[allow(non_camel_case_types, reason = "a field and its type have one name")]
+            #[allow(
+                non_camel_case_types,
+                clippy::empty_docs,
+                reason = "a field and its type have one name; what is optional needs no words"
+            )]
             () => {
-                #[derive(serde::Serialize)]
-                struct Record<$($name: serde::Serialize),*> {
+                #[derive(serde::Serialize, schemars::JsonSchema)]
+                #[schemars(inline)]
+                struct Record<$($name: $crate::answer::Answered),*> {
                     $($(#[$attribute])*
-                    $(#[doc = stringify!($optional)] #[serde(skip_serializing_if = "Option::is_none")])?
+                    $(#[doc = $crate::answer::record!(@doc $optional)]
+                    #[serde(skip_serializing_if = "Option::is_none")])?
                     $name: $crate::answer::record!(@type $name $($optional)?)),*
                 }
                 Record { $($name: $value),* }

@@ -6,11 +6,12 @@ use oneport::run::Op;
 use crate::args::Vector;
 use crate::units::counted;
 use oneport::run::ElementType;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What is said of the bits of a correct reduction, where the order of combining decides them: of
 /// sums and products of floats.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub(crate) struct ShownBits {
     #[serde(flatten)]
     bits: Bits,
@@ -20,7 +21,7 @@ pub(crate) struct ShownBits {
 }
 
 /// Two ranks with different numbers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 struct Differs {
     element: usize,
     ranks: [usize; 2],

@@ -59,6 +59,10 @@ nothing: with fewer than two cores or processes, on a machine that is too busy, 
 }
 
 impl Command for CalibrateArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new().of_file("profile")
+    }
+
     fn engine(&self) -> Option<Engine> {
         self.engine
     }

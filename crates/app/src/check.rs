@@ -5,6 +5,8 @@ mod judged;
 
 use std::borrow::Cow;
 
+use oneport::check::Finding;
+
 use crate::bits::ShownBits;
 use crate::prelude::*;
 use crate::task::names_several;
@@ -57,7 +59,7 @@ what is planned: with --schedule they are refused. Exit code 1 means that someth
     }
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct CheckRow {
     algorithm: Cow<'static, str>,
     ok: bool,
@@ -71,6 +73,11 @@ struct CheckRow {
 }
 
 impl Command for CheckArgs {
+    fn json_forms() -> JsonForms {
+        let all = |found: &'static AllFound| found.json(Kind::Reduce);
+        judged::json_forms().of(all).of(certificate::json)
+    }
+
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let (common, caller) = (&self.common, &site.caller);
         if let Some(file) = &self.certificate {
@@ -115,9 +122,53 @@ fn table(out: &mut Lines, rows: &[CheckRow]) -> Result<()> {
     output::table(out, &columns, rows)
 }
 
+/// What has become of all algorithms of a collective.
+#[derive(Default)]
+struct AllFound {
+    rows: Vec<CheckRow>,
+    /// Each with the name of its algorithm.
+    errors: Vec<(Cow<'static, str>, Finding)>,
+    /// Number of errors that are not among these.
+    more: usize,
+    skipped: Vec<Skipped>,
+}
+
+impl AllFound {
+    fn is_correct(&self) -> bool {
+        self.rows.iter().all(|row| row.ok)
+    }
+
+    fn json(&self, kind: Kind) -> impl Answered {
+        record! {
+            /// Whether all are correct.
+            ok: self.is_correct(),
+            errors: self.errors.iter().map(|(algorithm, finding)| record! {
+                algorithm: algorithm,
+                #[serde(flatten)]
+                finding: finding,
+            }).collect::<Vec<_>>(),
+            /// Number of errors that are not in `errors`.
+            more: self.more,
+            collective: kind.name(),
+            algorithms: &self.rows,
+            skipped: &self.skipped,
+        }
+    }
+
+    fn print(&self, out: &mut Lines) -> Result<()> {
+        table(out, &self.rows)?;
+        for (algorithm, finding) in &self.errors {
+            writeln!(out, "\n{algorithm}: {finding}")?;
+        }
+        if self.more > 0 {
+            writeln!(out, "\nand {} more", self.more)?;
+        }
+        output::skipped(out, &self.skipped)
+    }
+}
+
 fn all(args: &CheckArgs, task: &PlanTask) -> Result<Answer> {
-    let (mut rows, mut errors, mut skipped) = (Vec::new(), Vec::new(), Vec::<Skipped>::new());
-    let mut more = 0;
+    let mut found = AllFound::default();
     let bar = WorkBar::new(
         &task.caller,
         task.algorithms.len() as u64,
@@ -131,7 +182,7 @@ fn all(args: &CheckArgs, task: &PlanTask) -> Result<Answer> {
         match input {
             Ok(input) => {
                 let report = input.check(&args.common, args.max_errors);
-                rows.push(CheckRow {
+                found.rows.push(CheckRow {
                     algorithm: algorithm.name(),
                     ok: report.is_correct(),
                     keeps_order: report.keeps_order,
@@ -141,41 +192,23 @@ fn all(args: &CheckArgs, task: &PlanTask) -> Result<Answer> {
                     steps: input.schedule.steps(),
                     bits: ShownBits::of(&report, &args.common.vector, input.schedule.ranks()),
                 });
-                more += report.more;
-                let found = report.errors.into_iter();
-                errors.extend(found.map(|finding| (algorithm.name(), finding)));
+                found.more += report.more;
+                let errors = report.errors.into_iter();
+                let errors = errors.map(|finding| (algorithm.name(), finding));
+                found.errors.extend(errors);
             }
-            Err(refusal) => skipped.push(refusal.into()),
+            Err(refusal) => found.skipped.push(refusal.into()),
         }
         bar.add(1);
     }
     bar.finish();
-    if rows.is_empty() {
-        return Err(output::none_applies(&skipped));
+    if found.rows.is_empty() {
+        return Err(output::none_applies(&found.skipped));
     }
-    let ok = rows.iter().all(|row| row.ok);
-    let json = record! {
-        ok: ok,
-        errors: errors.iter().map(|(algorithm, finding)| record! {
-            algorithm: algorithm,
-            #[serde(flatten)]
-            finding: finding,
-        }).collect::<Vec<_>>(),
-        // Number of errors that are not in `errors`.
-        more: more,
-        collective: task.algorithms[0].collective.name(),
-        algorithms: &rows,
-        skipped: &skipped,
-    };
+    let json = found.json(task.algorithms[0].collective);
     let answer = answer(&task.caller, args.common.json, &json, |out| {
-        table(out, &rows)?;
-        for (algorithm, finding) in &errors {
-            writeln!(out, "\n{algorithm}: {finding}")?;
-        }
-        if more > 0 {
-            writeln!(out, "\nand {more} more")?;
-        }
-        output::skipped(out, &skipped)
+        found.print(out)
     })?;
-    Ok(verdict(answer, ok, errors.len() + more))
+    let errors = found.errors.len() + found.more;
+    Ok(verdict(answer, found.is_correct(), errors))
 }

@@ -24,7 +24,7 @@ use crate::levels::{self, Level};
 use crate::prelude::*;
 use crate::run::WallSummary;
 use crate::site;
-use crate::sweep::{Point, SweepArgs};
+use crate::sweep::{Point, SweepArgs, Table};
 use crate::task::{Timing, finite};
 
 options! {
@@ -130,6 +130,12 @@ impl CompareRow {
 }
 
 impl Command for CompareArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new()
+            .of(|job: &'static CompareJob| job.json())
+            .of(|table: &'static Table| table.json())
+    }
+
     fn engine(&self) -> Option<Engine> {
         self.engine
     }
@@ -323,7 +329,7 @@ impl CompareJob<'_> {
         self.task.request.get_cost().last_arrival()
     }
 
-    fn json(&self) -> impl Serialize {
+    fn json(&self) -> impl Answered {
         let (args, request, ranked) = (self.args, &self.task.request, &self.ranked);
         record! {
             collective: request.get_collective().name(),
@@ -339,7 +345,7 @@ impl CompareJob<'_> {
                 let (x_best, x_bound) = self.ratios(figures);
                 record! {
                     algorithm: &figures.algorithm,
-                    // The file of a schedule that was read.
+                    /// The file of a schedule that was read.
                     schedule (optional): info.schedule.as_ref(),
                     root: info.root,
                     time: Number(figures.time),

@@ -109,6 +109,10 @@ choices! {
 }
 
 impl Command for GuidelinesArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new().of(|done: &'static GuidelinesJob| done.json())
+    }
+
     fn engine(&self) -> Option<Engine> {
         self.engine
     }
@@ -194,7 +198,7 @@ impl GuidelinesJob {
         self.only.is_none() || !row.holds
     }
 
-    fn json(&self) -> impl Serialize {
+    fn json(&self) -> impl Answered {
         let (setting, evaluation) = (&self.setting, &self.evaluation);
         record! {
             holds: evaluation.holds(),
@@ -219,7 +223,7 @@ impl GuidelinesJob {
                 left_algorithms: &row.left_by,
                 right_algorithms: &row.right_by,
                 holds: row.holds,
-                // By how much the left side is slower, as a fraction; negative if it is faster.
+                /// By how much the left side is slower, as a fraction; negative if it is faster.
                 excess: row.excess(),
                 left_interval (optional): row.intervals.map(|[left, _]| left),
                 right_interval (optional): row.intervals.map(|[_, right]| right),

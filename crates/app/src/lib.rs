@@ -54,6 +54,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value as Json};
 
 pub use answer::Answer;
+use answer::JsonForms;
 pub use args::{element_type_like, operator_like};
 use ask::{Given, Options, Row, Times, Value, Values};
 pub use caller::{Bar, Caller, Progress, Terminal};
@@ -74,6 +75,14 @@ pub(crate) trait Command: Debug {
 
     fn answer(&self, site: &mut Site) -> Result<Answer>;
 
+    /// The forms of its JSON output.
+    fn json_forms() -> JsonForms
+    where
+        Self: Sized,
+    {
+        JsonForms::new()
+    }
+
     /// The schedule that is asked for, and its costs.
     fn input(&self, _: &Caller) -> Result<Input> {
         bail!("only `plan` has a schedule")
@@ -93,6 +102,8 @@ pub struct Entry {
     pub rows: fn() -> Vec<Row>,
     /// What is asked; `None` if something is missing, such as the second word, or wrong.
     read: fn(&Given) -> Option<Box<dyn Command>>,
+    /// The forms of its JSON output.
+    json_forms: fn() -> JsonForms,
 }
 
 macro_rules! entries {
@@ -103,6 +114,7 @@ macro_rules! entries {
             examples: <$args>::EXAMPLES,
             rows: ask::rows::<$args>,
             read: entries!(@read $args $(, $before)?),
+            json_forms: entries!(@json $args $(, $before)?),
         }),*]
     };
     (@read $args:ty) => {
@@ -110,6 +122,12 @@ macro_rules! entries {
     };
     (@read $args:ty, parent) => {
         |_| None
+    };
+    (@json $args:ty) => {
+        <$args>::json_forms
+    };
+    (@json $args:ty, parent) => {
+        JsonForms::new
     };
 }
 
@@ -153,6 +171,18 @@ pub fn schemas() -> Map<String, Json> {
         .iter()
         .map(|entry| (entry.name.to_string(), schema(entry)));
     schemas.collect()
+}
+
+/// The JSON Schema of what a command prints as JSON, in one or several forms; `None` if it prints
+/// none, or there is no such command.
+pub fn answer_schema(name: &str) -> Option<String> {
+    let entry = ENTRIES.iter().find(|entry| entry.name == name)?;
+    let forms = (entry.json_forms)();
+    if forms.is_empty() {
+        return None;
+    }
+    let title = format!("What oneport {name} prints with --json");
+    Some(oneport_formats::schema::text(&title, forms.schema()))
 }
 
 /// What is asked: a command, with its options.

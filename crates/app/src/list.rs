@@ -67,6 +67,10 @@ fn of(kind: Kind) -> impl Iterator<Item = &'static Algorithm> {
 }
 
 impl Command for ListArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new().of(json)
+    }
+
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let caller = &site.caller;
         let subject = self.subject.as_ref();
@@ -75,24 +79,30 @@ impl Command for ListArgs {
             Some(Subject::Collective(kind)) => of(*kind).collect(),
             Some(Subject::Algorithms(named)) => named.iter().collect(),
         };
-        let rows = algorithms.iter().map(|a| {
-            record! {
-                collective: a.collective.name(),
-                name: a.name(),
-                ports: a.ports.name().split(", ").collect::<Vec<_>>(),
-                source: a.source,
-                commutative_only: a.commutative_only,
-                segmented: a.segmented,
-                rounds: a.rounds,
-                volume: a.volume,
-                restrictions: a.restrictions(),
-            }
-        });
-        let json = record! { algorithms: rows.collect::<Vec<_>>() };
-        answer(caller, self.json, &json, |out| {
+        answer(caller, self.json, &json(&algorithms), |out| {
             print(subject, &algorithms, out)
         })
     }
+}
+
+fn json(algorithms: &[&Algorithm]) -> impl Answered {
+    let rows = algorithms.iter().map(|a| {
+        record! {
+            collective: a.collective.name(),
+            name: a.name(),
+            ports: a.ports.name().split(", ").collect::<Vec<_>>(),
+            /// Where it was published.
+            source: a.source,
+            /// Whether the operands of its operator must be exchangeable.
+            commutative_only: a.commutative_only,
+            /// Whether it cuts the vector into segments.
+            segmented: a.segmented,
+            rounds: a.rounds,
+            volume: a.volume,
+            restrictions: a.restrictions(),
+        }
+    });
+    record! { algorithms: rows.collect::<Vec<_>>() }
 }
 
 fn print(subject: Option<&Subject>, algorithms: &[&Algorithm], out: &mut Lines) -> Result<()> {

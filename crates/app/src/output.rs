@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use oneport::plan::refusal::Refusal;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use self::table::{
@@ -150,7 +151,7 @@ pub(crate) fn csv(rows: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<
     escaped.into_inner().context("cannot write the table")
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub(crate) struct Skipped {
     pub(crate) algorithm: Cow<'static, str>,
     pub(crate) reason: String,

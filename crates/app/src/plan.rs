@@ -55,6 +55,10 @@ choices! {
 }
 
 impl Command for PlanArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new().of_file("schedule")
+    }
+
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let caller = &site.caller;
         let to_file = output::file_of(self.output.as_deref());

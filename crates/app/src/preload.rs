@@ -22,6 +22,10 @@ algorithm; irregular gathers and scatters are served by the adaptive tree; every
 }
 
 impl Command for PreloadArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new().of(|()| json("", &[]))
+    }
+
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let library = library()?;
         let path = library.display().to_string();
@@ -41,15 +45,19 @@ impl Command for PreloadArgs {
                 format!("LD_PRELOAD={path} ONEPORT_RULES=rules.json srun -n 16 ./app"),
             ),
         ];
-        let json = record! {
-            library: &path,
-            launch: launch.iter().cloned().collect::<BTreeMap<_, _>>(),
-        };
-        answer(&site.caller, self.json, &json, |out| {
+        answer(&site.caller, self.json, &json(&path, &launch), |out| {
             let mut summary = vec![("library", path.clone())];
             summary.extend(launch.clone());
             output::summary(out, &summary)
         })
+    }
+}
+
+fn json(path: &str, launch: &[(&'static str, String)]) -> impl Answered {
+    record! {
+        library: path,
+        /// By launcher: a line that launches a program with the library.
+        launch: launch.iter().cloned().collect::<BTreeMap<_, _>>(),
     }
 }
 

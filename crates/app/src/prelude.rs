@@ -3,7 +3,7 @@
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) use crate::Command;
-pub(crate) use crate::answer::{Answer, Lines, answer, record};
+pub(crate) use crate::answer::{Answer, Answered, JsonForms, Lines, answer, record};
 pub(crate) use crate::args::{Common, InputArgs, MachineArgs, clock_name};
 pub(crate) use crate::ask::{File, Form, Group, Output, Switch, Word, choices, forms, options};
 pub(crate) use crate::caller::Caller;
@@ -25,6 +25,7 @@ pub(crate) use oneport::plan::{Segments, registry};
 pub(crate) use oneport::run::{Clock, Element, ElementType, Place, Processes};
 pub(crate) use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
 pub(crate) use oneport_pictures::{Caption, Columns, SweepRow};
+pub(crate) use schemars::JsonSchema;
 pub(crate) use serde::Serialize;
 pub(crate) use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use std::fmt::Write;

@@ -51,6 +51,11 @@ add in the order of arrival, or change to another algorithm after some calls. Of
 }
 
 impl Command for BitsArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new()
+            .of(|(job, info): (&'static BitsJob, _)| job.json(info, ElementType::F32, &[], &[]))
+    }
+
     fn engine(&self) -> Option<Engine> {
         self.engine
     }
@@ -222,7 +227,7 @@ impl BitsArgs {
 }
 
 /// What the probes say of a size.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Row {
     bytes: Option<u64>,
     /// Of a schedule, the name of its algorithm.
@@ -243,7 +248,7 @@ struct Row {
 }
 
 /// Output elements of a rank, from one on, that were added up in one tree.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct TreePart {
     rank: usize,
     element: usize,
@@ -384,19 +389,7 @@ impl BitsJob<'_> {
         };
         let info = &first.input.info;
         let dtype = first.common.vector.dtype.unwrap_or(ElementType::F32);
-        let json = record! {
-            collective: info.collective,
-            ranks: info.ranks,
-            root: info.root,
-            dtype: dtype.name(),
-            library: self.args.library,
-            engine: self.args.engine.unwrap_or(Engine::Threads).name(),
-            mpi (optional): self.processes.as_ref(),
-            probes: info.ranks * (info.ranks - 1) / 2,
-            rounds: self.args.rounds,
-            sizes: &rows,
-            changes_at: &changes,
-        };
+        let json = self.json(info, dtype, &rows, &changes);
         let answer = answer(caller, self.args.common.json, &json, |out| {
             self.print(out, info, dtype, &rows, &changes)
         })?;
@@ -407,6 +400,31 @@ impl BitsJob<'_> {
                 or_dash(row.bytes.map(show_bytes))
             )),
         })
+    }
+
+    fn json(
+        &self,
+        info: &ScheduleInfo,
+        dtype: ElementType,
+        rows: &[Row],
+        changes: &[Option<u64>],
+    ) -> impl Answered {
+        record! {
+            collective: info.collective,
+            ranks: info.ranks,
+            root: info.root,
+            dtype: dtype.name(),
+            /// Whether the library's own function is probed.
+            library: self.args.library,
+            engine: self.args.engine.unwrap_or(Engine::Threads).name(),
+            mpi (optional): self.processes.as_ref(),
+            /// Of one round.
+            probes: info.ranks * (info.ranks - 1) / 2,
+            rounds: self.args.rounds,
+            sizes: rows,
+            /// Sizes with other trees than the size before.
+            changes_at: changes,
+        }
     }
 
     fn print(

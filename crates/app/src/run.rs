@@ -137,6 +137,12 @@ forms! {
 }
 
 impl Command for RunArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new()
+            .of(|(done, args): (&'static report::Ran, _)| done.json(args))
+            .of(|table: &'static RunSweep| table.json(false))
+    }
+
     fn engine(&self) -> Option<Engine> {
         self.engine
     }

@@ -15,7 +15,7 @@ use oneport::simulate::{Simulation, Timed};
 use self::explain::{Asked, AskedFor};
 use crate::levels::{self, Level};
 use crate::prelude::*;
-use crate::sweep::{Point, SweepArgs};
+use crate::sweep::{Point, SweepArgs, Table};
 use crate::task::{bar_length, finite};
 use crate::units::cut_into;
 
@@ -59,7 +59,7 @@ given as plain numbers, model times are in the same units, otherwise in nanoseco
 
 /// A piece of the critical path, which starts when the one before it ends: a transfer or a
 /// computation, the latency before it, or the time until the first rank of the path arrives.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct PathLink {
     work: &'static str,
     from: u32,
@@ -94,6 +94,12 @@ struct RankTotals {
 }
 
 impl Command for SimulateArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new()
+            .of(|(found, args): (&'static Simulated, _)| found.json(args))
+            .of(|table: &'static Table| table.json())
+    }
+
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let caller = &site.caller;
         self.sweep.writable(caller)?;
@@ -235,7 +241,7 @@ impl Simulated {
         (bound > 0.0).then(|| Number(self.timed.time / bound))
     }
 
-    fn json(&self, args: &SimulateArgs) -> impl Serialize {
+    fn json(&self, args: &SimulateArgs) -> impl Answered {
         let (timed, bounds, input) = (&self.timed, &self.bounds, &self.input);
         let linear = input.cost.rates();
         let finite = |time: f64| Some(Number(time)).filter(|t| t.0.is_finite());
@@ -249,7 +255,7 @@ impl Simulated {
             lower_bound: Number(self.bound()),
             ratio: self.x_bound(),
             x_bound: self.x_bound(),
-            // Of which `lower_bound` is the largest.
+            /// Of which `lower_bound` is the largest.
             lower_bounds: record! {
                 latency: Number(bounds.latency),
                 bandwidth: Number(bounds.bandwidth),
@@ -257,7 +263,7 @@ impl Simulated {
                 path: Number(bounds.path),
                 port: Number(bounds.port),
                 series (optional): self.series.map(Number),
-                // Of all schedules that cut the vector into so many blocks.
+                /// Of all schedules that cut the vector into so many blocks.
                 whole_blocks (optional): (bounds.blocks > 0).then(|| record! {
                     blocks: bounds.blocks,
                     time: Number(bounds.block_time),
@@ -266,11 +272,11 @@ impl Simulated {
             },
             bound_by (optional): self.bound_by(),
             closed_form: self.closed_form.map(Number),
-            // The row of a published table.
+            /// The row of a published table.
             published: self.published.as_ref().map(|published| record! {
                 table: published.table,
                 time: Number(published.time),
-                // In bytes, not rounded.
+                /// In bytes, not rounded.
                 best_segment: published.best_segment
                     .and_then(|s| finite(s * input.element_bytes as f64)),
                 best_time: published.best_time.and_then(finite),
@@ -286,8 +292,8 @@ impl Simulated {
             beta: Number(linear.beta),
             gamma: Number(linear.gamma),
             gamma_copy: Number(linear.gamma_copy),
-            // Present if the costs are not linear in the size; alpha to gamma_copy are then only an
-            // approximation.
+            /// Present if the costs are not linear in the size; alpha to gamma_copy are then only
+            /// an approximation.
             pieces (optional): input.cost.size_pieces(),
             #[serde(flatten)]
             info: &input.info,
@@ -295,7 +301,7 @@ impl Simulated {
                 args.common.delays.after_last_arrival(&input.cost, timed.time),
             levels (optional): self.levels.as_ref(),
             rank_times (optional): args.ranks_table.then(|| numbers(&timed.rank_times)),
-            // By rank and port.
+            /// By rank and port.
             port_busy (optional): self.ranks.as_ref().map(|ranks| {
                 ranks.iter().map(|rank| &rank.busy).collect::<Vec<_>>()
             }),

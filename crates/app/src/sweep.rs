@@ -510,7 +510,7 @@ impl Table<'_> {
     }
 
     /// The rows; those of a CSV file tell what they were made from.
-    fn lines(&self, of_csv: bool) -> impl Iterator<Item = impl Serialize> {
+    fn lines(&self, of_csv: bool) -> impl Iterator<Item = impl Answered> {
         let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
         let any_own = self.sweep.rows.iter().any(|row| row.own);
         self.sweep.points().into_iter().flat_map(move |point| {
@@ -524,14 +524,14 @@ impl Table<'_> {
                     bytes: row.bytes,
                     dist (optional): row.dist.as_ref(),
                     algorithm: &row.algorithm,
-                    // Whether it is a schedule from a file, where any is.
+                    /// Whether it is a schedule from a file, where any is.
                     own (optional): any_own.then_some(row.own),
                     model_time: Number(row.time),
                     time_unit: self.sweep.unit.name(),
                     lower_bound: Number(row.bound),
-                    // Model time over the lower bound.
+                    /// Model time over the lower bound.
                     x_bound: over(row.time, row.bound),
-                    // Time over the best at this point, measured if it was.
+                    /// Time over the best at this point, measured if it was.
                     x_best: over(row.value(), best).unwrap_or(Number(1.0)),
                     median_ns: row.median.map(Number),
                     rounds: row.rounds,
@@ -539,7 +539,7 @@ impl Table<'_> {
                     volume_bytes: row.volume,
                     segment_bytes: row.segment,
                     late (optional): row.late.map(Number),
-                    // The first rank whose delay costs most, and the first whose costs least.
+                    /// The first rank whose delay costs most, and the first whose costs least.
                     late_rank (optional): row.late.map(|_| row.late_rank),
                     least_time (optional): row.least.map(Number),
                     least_rank (optional): row.late.map(|_| row.least_rank),
@@ -552,7 +552,7 @@ impl Table<'_> {
         })
     }
 
-    fn json(&self) -> impl Serialize {
+    pub(crate) fn json(&self) -> impl Answered {
         record! {
             rows: self.lines(false).collect::<Vec<_>>(),
             skipped: self.skipped.iter().map(|((ranks, bytes, dist), skipped)| record! {

@@ -101,6 +101,10 @@ to each carries in a round. Ctrl-C and --budget end the search with what is know
 }
 
 impl Command for SynthesizeArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new().of(|(problem, answer): (&'static _, _)| json(problem, answer, None))
+    }
+
     fn answer(&self, site: &mut Site) -> Result<answer::Answer> {
         let caller = &site.caller;
         let to_file = output::file_of(self.output.as_deref());
@@ -138,27 +142,38 @@ impl Command for SynthesizeArgs {
             }
             Ok(())
         };
-        let json = answer.schedule.as_ref().map(Schedule::to_json);
-        let json = json.map(RawValue::from_string).transpose()?;
-        let report = record! {
-            collective: problem.1,
-            ranks: problem.2,
-            // Of the schedule; null if none was found.
-            rounds: answer.upper,
-            lower: answer.lower,
-            optimal: answer.is_optimal(),
-            // Why fewer are impossible.
-            lower_by: match answer.certificate {
-                Certificate::Formula => "formula",
-                Certificate::Refuted { .. } => "unsat",
-            },
-            best_algorithm_rounds: answer.row,
-            schedule: json,
-        };
+        let schedule = answer.schedule.as_ref().map(Schedule::to_json);
+        let schedule = schedule.map(RawValue::from_string).transpose()?;
+        let report = json(&problem, &answer, schedule);
         Ok(answer::Answer {
             exit_code: exit_code(&stopped),
             ..answer::answer(caller, self.json, &report, text)?
         })
+    }
+}
+
+fn json(
+    problem: &(Problem, Kind, usize),
+    answer: &Answer,
+    schedule: Option<Box<RawValue>>,
+) -> impl Answered + use<> {
+    record! {
+        collective: problem.1.name(),
+        ranks: problem.2,
+        /// Of the schedule; null if none was found.
+        rounds: answer.upper,
+        /// Fewer are impossible.
+        lower: answer.lower,
+        /// Whether no schedule has fewer rounds.
+        optimal: answer.is_optimal(),
+        /// Why fewer are impossible: by a formula, or since a formula in logic has no solution.
+        lower_by: match answer.certificate {
+            Certificate::Formula => "formula",
+            Certificate::Refuted { .. } => "unsat",
+        },
+        /// Rounds of the best algorithm of the registry.
+        best_algorithm_rounds: answer.row,
+        schedule: schedule,
     }
 }
 

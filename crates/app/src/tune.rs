@@ -158,6 +158,13 @@ choices! {
 }
 
 impl Command for TuneArgs {
+    fn json_forms() -> JsonForms {
+        type Job = &'static TuneJob<'static>;
+        JsonForms::new()
+            .of(|(job, cores, tuning): (Job, _, _)| job.json(cores, tuning, &[], 0))
+            .of(|job: &'static VerifyJob| job.json())
+    }
+
     fn engine(&self) -> Option<Engine> {
         self.engine
     }

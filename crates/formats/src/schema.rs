@@ -38,17 +38,29 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SCHEMAS.iter().map(|s| s.0)
 }
 
-/// The schema of schedules, platforms, costs of each pair of ranks, profiles or selection rules;
-/// refuses unknown names.
+/// The schema of schedules, platforms, costs of each pair of ranks, profiles or selection rules, as
+/// text; refuses unknown names.
 pub fn schema(name: &str) -> Result<String> {
-    let Some((_, title, make)) = SCHEMAS.iter().find(|s| s.0 == name) else {
-        let names: Vec<_> = names().collect();
-        return Err(Error::usage(format!(
-            "no schema '{name}': choose one of {}",
-            names.join(", ")
-        )));
-    };
-    let mut schema = make();
+    let (title, schema) = of(name)?;
+    Ok(text(title, schema))
+}
+
+/// A schema of files, with its title; refuses unknown names.
+pub fn of(name: &str) -> Result<(&'static str, Schema)> {
+    match SCHEMAS.iter().find(|s| s.0 == name) {
+        Some((_, title, make)) => Ok((title, make())),
+        None => {
+            let names: Vec<_> = names().collect();
+            Err(Error::usage(format!(
+                "no schema '{name}': choose one of {}",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+/// A schema with a title, as text.
+pub fn text(title: &str, mut schema: Schema) -> String {
     // Defaults are the readers' matter, formats are Rust's names of types.
     let plain = |schema: &mut Schema| {
         schema.remove("default");
@@ -58,8 +70,8 @@ pub fn schema(name: &str) -> Result<String> {
         }
     };
     RecursiveTransform(plain).transform(&mut schema);
-    schema.insert("title".into(), (*title).into());
+    schema.insert("title".into(), title.into());
     let text = serde_json::to_string_pretty(&schema).expect("a schema is plain data");
     // `StepSchema` describes a `Step`.
-    Ok(text.replace("Schema\"", "\"") + "\n")
+    text.replace("Schema\"", "\"") + "\n"
 }

@@ -28,7 +28,7 @@ impl Flow {
 }
 
 /// Traffic between ranks whose innermost common group is of one level of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, schemars::JsonSchema, serde::Serialize)]
 pub struct LevelTraffic {
     /// Number of non-empty messages.
     pub messages: usize,

@@ -5,6 +5,19 @@ use oneport_steady::Solution;
 
 use crate::prelude::*;
 
+pub(super) fn json(
+    (solution, wrong): (Option<&Solution>, Option<&Error>),
+) -> impl Answered + use<> {
+    record! {
+        ok: wrong.is_none(),
+        errors: wrong.iter().map(|error| record! { message: error.to_string() }).collect::<Vec<_>>(),
+        collective (optional): solution.map(|s| s.operation.name()),
+        ports (optional): solution.map(|s| s.ports.name()),
+        /// It is reached, and nothing is faster.
+        throughput (optional): solution.map(|s| s.throughput.to_string()),
+    }
+}
+
 /// Checks the file, and that no other option is given with it.
 pub(super) fn check(common: &Common, file: &Source, caller: &Caller) -> Result<Answer> {
     let plain = Common {
@@ -22,15 +35,8 @@ pub(super) fn check(common: &Common, file: &Source, caller: &Caller) -> Result<A
         Err(error) => return Err(error).context(file.name()),
     };
     let solution = solution.as_ref();
-    let json = record! {
-        ok: wrong.is_none(),
-        errors: wrong.iter().map(|error| record! { message: error.to_string() }).collect::<Vec<_>>(),
-        collective (optional): solution.map(|s| s.operation.name()),
-        ports (optional): solution.map(|s| s.ports.name()),
-        // It is reached, and nothing is faster.
-        throughput (optional): solution.map(|s| s.throughput.to_string()),
-    };
-    let answer = answer(caller, common.json, &json, |out| {
+    let report = json((solution, wrong.as_ref()));
+    let answer = answer(caller, common.json, &report, |out| {
         let Some(solution) = solution else {
             return output::summary(out, &[("result", "WRONG".into())]);
         };

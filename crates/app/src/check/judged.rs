@@ -8,7 +8,7 @@ use std::fmt;
 use self::checked::{Checked, One};
 use self::judgement::Known;
 use super::{CheckArgs, verdict};
-use crate::answer::json;
+use crate::answer;
 use crate::bits::ShownBits;
 use crate::input::print_warnings;
 use crate::own_file::OwnFile;
@@ -16,7 +16,7 @@ use crate::prelude::*;
 use oneport_pictures::shell::Heading;
 
 /// What became of several files.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, JsonSchema, Serialize)]
 struct Counts {
     correct: usize,
     /// Of the correct ones: those that do something needlessly.
@@ -30,7 +30,7 @@ pub(super) fn one(args: &CheckArgs, caller: &Caller) -> Result<Answer> {
     let input = match (args.common.input(caller), &args.common.files()?[..]) {
         (Err(error), [file]) if args.common.json => {
             return Ok(Answer {
-                output: json(&Checked::unreadable(file, &error))?,
+                output: answer::json(&Checked::unreadable(file, &error))?,
                 ..Answer::failed(&error)
             });
         }
@@ -79,7 +79,7 @@ pub(super) fn several(args: &CheckArgs, caller: &Caller) -> Result<Answer> {
     bar.finish();
     let counts = Counts::of(&schedules);
     let wrong = counts.wrong + counts.unreadable;
-    let report = record! { ok: wrong == 0, counts: counts, schedules: &schedules };
+    let report = json(counts, &schedules);
     let answer = answer(caller, args.common.json, &report, |out| {
         print(&schedules, counts, out)
     })?;
@@ -89,6 +89,22 @@ pub(super) fn several(args: &CheckArgs, caller: &Caller) -> Result<Answer> {
         return Ok(answer.but_wrong(format!("{wrong} of {all} failed the check")));
     }
     Ok(answer)
+}
+
+fn json(counts: Counts, schedules: &[Checked]) -> impl Answered {
+    record! {
+        /// Whether all were read, and are correct.
+        ok: counts.wrong + counts.unreadable == 0,
+        counts: counts,
+        schedules: schedules,
+    }
+}
+
+/// Of one file, and of several.
+pub(super) fn json_forms() -> JsonForms {
+    JsonForms::new()
+        .of(|checked: Checked| checked)
+        .of(|(counts, schedules)| json(counts, schedules))
 }
 
 impl CheckArgs {

@@ -101,7 +101,7 @@ pub(super) fn measure<T: Element>(
 }
 
 impl MeasuredPart {
-    pub(super) fn json(&self, args: &CompareArgs) -> impl Serialize {
+    pub(super) fn json(&self, args: &CompareArgs) -> impl Answered {
         record! {
             engine: args.engine.map_or("", |engine| engine.name()),
             repetitions: args.repetitions,

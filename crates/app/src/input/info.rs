@@ -8,6 +8,7 @@ use oneport::plan::space::{SegmentChoice, Variant};
 use oneport::simulate::Timed;
 use oneport::{CostModel, Kind, Ports};
 use oneport_pictures::SweepRow;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::show_cost;
@@ -17,7 +18,7 @@ use crate::task::PlanTask;
 use crate::units::{Unit, counted, show_bytes};
 
 /// Description of a schedule, as fields of JSON output.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub(crate) struct ScheduleInfo {
     #[serde(skip)]
     pub(crate) kind: Kind,

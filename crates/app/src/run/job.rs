@@ -87,12 +87,7 @@ impl<'a> RunJob<'a> {
         let Some(error) = site.speaks().then(|| self.first_error()).flatten() else {
             return Ok(self);
         };
-        let refused = record! {
-            verified: false,
-            error: &error,
-            #[serde(flatten)]
-            info: &self.input.info,
-        };
+        let refused = refused(&error, &self.input.info);
         let answer = if self.args.common.json {
             serde_json::to_string_pretty(&refused)? + "\n"
         } else {
@@ -201,6 +196,16 @@ impl RunJob<'_> {
 }
 
 /// The team of threads of a run.
+/// What JSON output says of a schedule that is not run.
+fn refused(error: &str, info: &ScheduleInfo) -> impl Answered {
+    record! {
+        verified: false,
+        error: error,
+        #[serde(flatten)]
+        info: info,
+    }
+}
+
 fn team<'s>(args: &RunArgs, input: &Input, site: &'s mut Site) -> Result<&'s mut Team> {
     // The threads' stacks must not take the memory that the run needs.
     let reserved = system::reserve_memory("the run", memory_of_schedule(&input.schedule))?;

@@ -47,17 +47,18 @@ impl Ran {
         })
     }
 
-    fn json(&self, args: &RunArgs) -> impl Serialize {
+    pub(super) fn json(&self, args: &RunArgs) -> impl Answered {
         let row = &self.row;
         record! {
-            // Absent if the result was not verified.
+            /// Absent if the result was not verified.
             verified: (!args.no_verify).then_some(row.error.is_none()),
-            // Repetitions on data that show the order of combining: of sums and products of floats.
+            /// Repetitions on data that show the order of combining: of sums and products of
+            /// floats.
             compared_bits: row.compared_bits,
             model_time: Number(row.model_time),
             after_last_arrival (optional):
                 args.common.delays.after_last_arrival(&self.input.cost, row.model_time),
-            // In nanoseconds.
+            /// In nanoseconds.
             wall: WallSummary::of(&row.wall),
             repetitions: args.repetitions,
             warmup: args.warmup,
@@ -67,7 +68,7 @@ impl Ran {
             cores: self.cores,
             clock: clock_name(args.clock),
             mode: args.mode(),
-            // `eager` if senders did not wait for their receivers.
+            /// `eager` if senders did not wait for their receivers.
             transfers: if row.eager { "eager" } else { "rendezvous" },
             dtype: self.dtype.name(),
             op: self.op(args),
@@ -76,7 +77,7 @@ impl Ran {
             library (optional): self.library_times(),
             #[serde(flatten)]
             info: &self.input.info,
-            // The first wrong element.
+            /// The first wrong element.
             error (optional): row.error.as_ref(),
             warnings: &row.warnings,
         }
@@ -189,7 +190,7 @@ impl Ran {
 }
 
 /// The library's own collective beside the schedule.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub(crate) struct LibraryTimes {
     pub(crate) function: &'static str,
     /// The first wrong element, if there is one.
@@ -227,7 +228,7 @@ impl fmt::Display for WallSummary {
 }
 
 /// Wall-clock times of the repetitions, in nanoseconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct WallSummary {
     pub(crate) min: u64,
     pub(crate) median: u64,

@@ -13,7 +13,7 @@ use crate::prelude::*;
 use crate::site;
 
 /// A row of the table. What a run is comes first, then its times.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize, Deserialize)]
 struct RunRow {
     collective: String,
     ranks: usize,
@@ -67,7 +67,7 @@ fn rewritten() -> String {
     Inputs::Rewritten.name().into()
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 struct Change {
     median_ns: u64,
     /// The median over that of the baseline.
@@ -229,11 +229,37 @@ impl<'a> site::Job for RunSweep<'a> {
 }
 
 impl RunSweep<'_> {
+    pub(super) fn json(&self, is_wrong: bool) -> impl Answered {
+        let mut verified = self.rows.iter().map(|row| row.verified);
+        let baseline = self.args.baseline.as_ref();
+        record! {
+            /// Whether all results are right; null if one was not verified.
+            verified: verified.try_fold(!is_wrong, |all, one| Some(all && one?)),
+            rows: self.rows.iter().map(|row| record! {
+                #[serde(flatten)]
+                row: row,
+                baseline (optional): row.baseline.as_ref(),
+            }).collect::<Vec<_>>(),
+            /// `threads` or `mpi`.
+            engine: self.args.place().name(),
+            /// The built-in costs by which algorithms were chosen, if they were.
+            chosen_for (optional): self.chosen_for.as_ref(),
+            warnings: &self.warnings,
+            mpi (optional): self.processes.as_ref(),
+            /// The file of the earlier table.
+            baseline (optional): baseline.map(|file| file.path().display().to_string()),
+        }
+    }
+
     /// Writes and prints the table: also one that ends where something is wrong.
-    pub(super) fn answer(self, caller: &Caller) -> Result<Answer> {
-        let (args, rows) = (self.args, &self.rows[..]);
-        let wrong = self.stopped.map(|error| error.downcast::<FoundWrong>());
+    pub(super) fn answer(mut self, caller: &Caller) -> Result<Answer> {
+        let wrong = self
+            .stopped
+            .take()
+            .map(|error| error.downcast::<FoundWrong>());
         let wrong = wrong.transpose()?;
+        let (args, rows) = (self.args, &self.rows[..]);
+        let json = self.json(wrong.is_some());
         if args.baseline.is_some() && rows.iter().all(|row| row.baseline.is_none()) {
             caller.note("the baseline has no row for any of these runs: nothing is compared");
         }
@@ -241,23 +267,6 @@ impl RunSweep<'_> {
             let text = output::csv(rows)?;
             caller.write_named(path, &text)?;
         }
-        let json = {
-            let mut verified = rows.iter().map(|row| row.verified);
-            let baseline = args.baseline.as_ref();
-            record! {
-                verified: verified.try_fold(wrong.is_none(), |all, one| Some(all && one?)),
-                rows: rows.iter().map(|row| record! {
-                    #[serde(flatten)]
-                    row: row,
-                    baseline (optional): row.baseline.as_ref(),
-                }).collect::<Vec<_>>(),
-                engine: args.place().name(),
-                chosen_for (optional): self.chosen_for.as_ref(),
-                warnings: &self.warnings,
-                mpi (optional): self.processes.as_ref(),
-                baseline (optional): baseline.map(|file| file.path().display().to_string()),
-            }
-        };
         let answer = answer(caller, args.common.json, &json, |out| {
             if rows.is_empty() {
                 return Ok(());

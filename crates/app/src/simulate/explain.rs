@@ -81,9 +81,9 @@ impl Asked {
 }
 
 impl Explained {
-    pub(super) fn json(&self) -> impl Serialize {
+    pub(super) fn json(&self) -> impl Answered {
         record! {
-            // Of a rank without steps, if that is the end.
+            /// Of a rank without steps, if that is the end.
             arrival (optional): self.arrival.map(|(rank, time)| record! {
                 rank: rank,
                 time: Number(time),

@@ -133,6 +133,10 @@ travel along weighted trees, and at any time the busy links are one of the weigh
 }
 
 impl Command for SteadyArgs {
+    fn json_forms() -> JsonForms {
+        JsonForms::new().of(report::json)
+    }
+
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let caller = &site.caller;
         let platform = self.platform()?;

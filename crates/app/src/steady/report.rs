@@ -5,38 +5,38 @@ use oneport_steady::{Fraction, Operation, Route, Solution, Task, show_short};
 use super::Found;
 use crate::prelude::*;
 
-pub(super) fn json(found: &Found) -> impl Serialize {
+pub(super) fn json(found: &Found) -> impl Answered {
     let (solution, periodic) = (&found.solution, &found.periodic);
     record! {
         collective: solution.operation.name(),
         ports: solution.ports.name(),
         nodes: solution.platform().nodes(),
         edges: solution.platform().edges().len(),
-        // Operations per time unit.
+        /// Operations per time unit.
         throughput: exact(&solution.throughput),
         optimal: solution.is_optimal,
-        // Whether a certificate of optimality was checked.
+        /// Whether a certificate of optimality was checked.
         proved: solution.certificate.is_some(),
-        // The same throughput, computed by other methods.
+        /// The same throughput, computed by other methods.
         recomputed: found.recomputed.iter().map(|(method, value)| record! {
             method: method,
             throughput: exact(value),
         }).collect::<Vec<_>>(),
         trees: solution.routes.iter().map(|route| tree(solution, route)).collect::<Vec<_>>(),
-        // An edge from a node to itself means that the node combines.
+        /// An edge from a node to itself means that the node combines.
         matchings: solution.slots.iter().map(|slot| record! {
             weight: slot.share.to_string(),
             weight_float: slot.share.to_f64(),
             edges: slot.edges.iter().map(|&e| solution.link(e)).collect::<Vec<_>>(),
         }).collect::<Vec<_>>(),
-        // The shortest period with whole messages in every slot.
+        /// The shortest period with whole messages in every slot.
         period: period(solution),
         schedule: record! {
             period: exact(periodic.period()),
             messages_per_period: periodic.operations(),
             elements: periodic.elements(),
             throughput: exact(&periodic.throughput()),
-            // Fraction of the optimum lost by rounding.
+            /// Fraction of the optimum lost by rounding.
             loss: periodic.loss().to_f64(),
             messages: found.messages,
             model_time: found.model_time,
@@ -60,7 +60,7 @@ pub(super) fn json(found: &Found) -> impl Serialize {
         long_message (optional): found.packets.as_ref().map(|packets| record! {
             packets: packets.count,
             model_time: packets.time,
-            // Whether no other number of packets takes less time, and how many were tried.
+            /// Whether no other number of packets takes less time, and how many were tried.
             best: packets.is_best,
             tried: packets.tried,
         }),
@@ -81,7 +81,7 @@ fn gap(solution: &Solution, upper: &Fraction) -> f64 {
     (upper / &solution.throughput).to_f64() - 1.0
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub(super) struct MeasuredSeries {
     pub(super) verified: bool,
     /// In nanoseconds.
@@ -94,11 +94,11 @@ pub(super) struct MeasuredSeries {
     pub(super) kept_pace: bool,
 }
 
-fn exact(value: &Fraction) -> impl Serialize + use<> {
+fn exact(value: &Fraction) -> impl Answered + use<> {
     record! { fraction: value.to_string(), float: value.to_f64() }
 }
 
-fn tree(solution: &Solution, (route, weight): &(Route, Fraction)) -> impl Serialize + use<> {
+fn tree(solution: &Solution, (route, weight): &(Route, Fraction)) -> impl Answered + use<> {
     let messages = route.trees.iter().flat_map(|t| t.messages.iter().copied());
     let messages: Vec<usize> = messages.collect();
     let tasks = tasks(solution, route).into_iter().map(|((from, to), ranks)| {
@@ -115,8 +115,8 @@ fn tree(solution: &Solution, (route, weight): &(Route, Fraction)) -> impl Serial
         weight_float: weight.to_f64(),
         edges: edges(solution, route),
         messages (optional): messages.iter().any(|&m| m != 1).then_some(messages),
-        // The contents of each message and each combination, if combining takes time or operands
-        // keep their order.
+        /// The contents of each message and each combination, if combining takes time or operands
+        /// keep their order.
         tasks (optional): (!tasks.is_empty()).then_some(tasks),
     }
 }
@@ -148,12 +148,20 @@ fn tasks(solution: &Solution, route: &Route) -> Vec<((usize, usize), Vec<usize>)
 }
 
 /// A number if JSON readers keep it exact, a string otherwise.
-fn period(solution: &Solution) -> serde_json::Value {
+fn period(solution: &Solution) -> Whole {
     let period = solution.period();
     match u64::try_from(&period) {
-        Ok(small) if small < 1 << 53 => small.into(),
-        _ => period.to_string().into(),
+        Ok(small) if small < 1 << 53 => Whole::Small(small),
+        _ => Whole::Large(period.to_string()),
     }
+}
+
+/// A whole number, as text if readers of JSON may round it.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+enum Whole {
+    Small(u64),
+    Large(String),
 }
 
 const MAX_LINES: usize = 12;

@@ -13,7 +13,7 @@ impl TuneJob<'_> {
         tuning: &'a TuningResult,
         warnings: &'a [String],
         resumed: usize,
-    ) -> impl Serialize {
+    ) -> impl Answered {
         let request = &self.sweep.request;
         record! {
             collective: self.args.collective.name(),
@@ -26,7 +26,7 @@ impl TuneJob<'_> {
             clock: clock_name(self.args.clock),
             inputs: self.args.inputs.inputs.name(),
             machine: &self.place.machine,
-            // 0 where all rows are from a file.
+            /// 0 where all rows are from a file.
             cores: threads.cores,
             pinned: threads.pinned,
             oversubscribed: threads.oversubscribed,
@@ -38,17 +38,17 @@ impl TuneJob<'_> {
             interrupted: tuning.interrupted,
             budget_spent: tuning.budget_spent,
             mpi (optional): tuning.processes.as_ref(),
-            // The tree in which the best of all sizes add.
+            /// The tree in which the best of all sizes add.
             tree (optional): tuning.tree.as_ref(),
             rows: &tuning.rows,
-            // The library's own function at each size.
+            /// The library's own function at each size.
             library (optional): (!tuning.library.is_empty()).then(|| {
                 tuning.library.iter().map(|LibraryRow { trial, for_rules, error }| record! {
                     bytes: trial.bytes,
                     function: &trial.algorithm,
                     #[serde(flatten)]
                     wall: trial.wall,
-                    // Its time in the state that a file of rules needs, where that differs.
+                    /// Its time in the state that a file of rules needs, where that differs.
                     for_rules (optional): for_rules.as_ref().map(|trial| trial.wall),
                     error (optional): error.as_ref(),
                 }).collect::<Vec<_>>()

@@ -66,14 +66,7 @@ impl<'a> site::Job for VerifyJob<'a> {
 impl VerifyJob<'_> {
     pub(super) fn answer(&self) -> Result<Answer> {
         self.job.caller.notes(self.job.load.iter());
-        let json = record! {
-            collective: self.job.args.collective.name(),
-            ranks: self.job.sweep.request.ranks(),
-            // Variables that choose algorithms, with their values.
-            environment: environment_in_words(),
-            rows: self.rows.iter().map(json_row).collect::<Vec<_>>(),
-        };
-        let answer = answer(&self.job.caller, self.job.args.json, &json, |out| {
+        let answer = answer(&self.job.caller, self.job.args.json, &self.json(), |out| {
             self.print_text(out)
         })?;
         let tuning = TuningResult::of_rows(&self.known);
@@ -91,6 +84,16 @@ impl VerifyJob<'_> {
                 let wrong = format!("wrong result of {function} of {size}: {error}");
                 Ok(answer.but_wrong(wrong))
             }
+        }
+    }
+
+    pub(super) fn json(&self) -> impl Answered {
+        record! {
+            collective: self.job.args.collective.name(),
+            ranks: self.job.sweep.request.ranks(),
+            /// Variables that choose algorithms, with their values.
+            environment: environment_in_words(),
+            rows: self.rows.iter().map(json_row).collect::<Vec<_>>(),
         }
     }
 
@@ -131,7 +134,7 @@ impl VerifyJob<'_> {
 
 /// A row as JSON fields: times in nanoseconds, of the earlier sweep and now; the ratios are the
 /// library's median over the best row's.
-fn json_row(row: &VerifiedRow) -> impl Serialize {
+fn json_row(row: &VerifiedRow) -> impl Answered {
     let [then, now] = row.ratios();
     record! {
         bytes: row.bytes,

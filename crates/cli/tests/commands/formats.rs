@@ -189,7 +189,7 @@ fn broken_files_give_one_message_and_no_file() {
             format!("export simgrid broadcast -p 4 --bytes 0 -o {}", path("out")),
             "an empty message takes a latency",
         ),
-        ("schema plan".into(), "invalid value 'plan'"),
+        ("schema draw".into(), "invalid value 'draw'"),
         (
             format!("tune broadcast --export ompi={}", path("out")),
             "'ompi=/",

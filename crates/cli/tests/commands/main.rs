@@ -8,6 +8,7 @@
     reason = "numbers of tests are small, and a test tells one story"
 )]
 
+mod answers;
 mod bits;
 mod call;
 mod circulant;

@@ -146,16 +146,20 @@ from ._command import Costs, Path, Progress
 
 #[test]
 fn the_types_of_options_are_those_of_the_commands() {
-    let path = Path::new(ROOT).join("python/oneport/_options.pyi");
-    let stubs = stubs();
+    is_written("python/oneport/_options.pyi", &stubs());
+}
+
+/// Compares with a file, or writes it.
+pub(crate) fn is_written(path: &str, stubs: &str) {
+    let path = Path::new(ROOT).join(path);
     if std::env::var_os("UPDATE_PYTHON").is_some() {
-        std::fs::write(&path, &stubs).unwrap();
+        std::fs::write(&path, stubs).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == stubs,
-        "the options of commands have changed: UPDATE_PYTHON=1 cargo test -p oneport-cli --test \
-         commands python writes {}",
+        "the options or answers of commands have changed: UPDATE_PYTHON=1 cargo test -p oneport-cli \
+         --test commands python writes {}",
         path.display()
     );
 }

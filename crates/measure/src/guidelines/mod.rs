@@ -175,7 +175,7 @@ pub struct Evaluation {
 }
 
 /// A guideline that could not be evaluated.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Unavailable {
     /// Its name.
     pub guideline: &'static str,

@@ -13,7 +13,7 @@ use oneport::run::Processes;
 use oneport_pictures::svg::number;
 
 /// One measured combination of vector size, algorithm and segment size.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, schemars::JsonSchema, Serialize, Deserialize)]
 pub struct Trial {
     /// Size of the vector.
     pub bytes: u64,

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use oneport::internal::median_tail;
 
 /// Statistics of the repetitions of one measurement, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, schemars::JsonSchema, Serialize, Deserialize,
+)]
 pub struct Summary {
     /// Number of repetitions.
     pub repetitions: usize,

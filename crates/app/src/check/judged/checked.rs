@@ -13,7 +13,7 @@ use crate::own_file::OwnFile;
 use crate::prelude::*;
 use crate::units::show_ports;
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub(super) struct One {
     #[serde(flatten)]
     pub(super) report: Report,
@@ -25,13 +25,13 @@ pub(super) struct One {
     pub(super) judgement: Option<Judgement>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 #[serde(untagged)]
 pub(super) enum Checked {
     One(Box<One>),
     Unreadable {
         ok: bool,
-        errors: [(); 0],
+        errors: Vec<Finding>,
         schedule: String,
         error: String,
         /// Whether it was read, and is wrong: its steps race or wait for each other.
@@ -103,7 +103,7 @@ impl Checked {
     pub(super) fn unreadable(file: &OwnFile, error: &anyhow::Error) -> Checked {
         Checked::Unreadable {
             ok: false,
-            errors: [],
+            errors: Vec::new(),
             schedule: file.source.name(),
             error: format!("{error:#}"),
             is_wrong: error.chain().any(|cause| {
@@ -193,7 +193,7 @@ impl Checked {
     }
 
     /// A row for other programs.
-    pub(super) fn row(&self) -> impl Serialize {
+    pub(super) fn row(&self) -> impl Answered {
         let one = match self {
             Checked::One(one) => Some(one),
             Checked::Unreadable { .. } => None,

@@ -10,7 +10,7 @@ use crate::task::finite;
 use crate::units::cut_into;
 
 /// A right schedule beside the fastest algorithm and the lower bounds.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub(super) struct Judgement {
     #[serde(flatten)]
     pub(super) own: Totals,
@@ -29,14 +29,14 @@ pub(super) struct Judgement {
 }
 
 /// A schedule beside the lower bound of schedules in so many blocks.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct WholeBlocks {
     blocks: usize,
     rounds: usize,
     ratio: Number,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, JsonSchema, Serialize)]
 pub(super) struct Best {
     pub(super) algorithm: Cow<'static, str>,
     #[serde(flatten)]
@@ -56,7 +56,7 @@ impl Known<'_> {
     }
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, JsonSchema, Serialize)]
 pub(super) struct Totals {
     pub(super) time: Number,
     pub(super) rounds: usize,
