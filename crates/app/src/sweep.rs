@@ -622,6 +622,10 @@ impl Table<'_> {
     }
 
     fn print(&self, out: &mut Lines) -> Result<()> {
+        // A signal came before the first row.
+        if self.sweep.rows.is_empty() {
+            return Ok(());
+        }
         writeln!(
             out,
             "{}\n{} ports, {}\n",
