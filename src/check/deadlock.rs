@@ -87,8 +87,8 @@ impl Stuck<'_> {
     /// Whether the schedule would complete with more ports: one out and one in, or a separate port
     /// for each of a rank's transfers (up to a fixed number, used in turn).
     fn completes_with_ports(&self) -> bool {
-        let bidirectional = Ports::Bidirectional { k: self.ports.k() };
-        if !self.ports.is_bidirectional() && self.completes(self.schedule, bidirectional) {
+        let bidirectional = Ports::BI.with_k(self.ports.k());
+        if !self.ports.can_relay() && self.completes(self.schedule, bidirectional) {
             return true;
         }
         const MANY: usize = 16;
@@ -294,7 +294,7 @@ impl Stuck<'_> {
         } else {
             format!("port {port}")
         };
-        let which = match (self.ports.is_bidirectional(), b.is_send()) {
+        let which = match (self.ports.can_relay(), b.is_send()) {
             (true, true) => format!("{which} out"),
             (true, false) => format!("{which} in"),
             (false, _) => which,

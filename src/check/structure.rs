@@ -120,7 +120,7 @@ fn missing_port(
 
 fn ports_of(ports: Ports) -> String {
     let k = ports.k();
-    let each = if ports.is_bidirectional() {
+    let each = if ports.can_relay() {
         " of each kind"
     } else {
         ""

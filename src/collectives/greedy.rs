@@ -77,7 +77,7 @@ pub fn greedy_reduce<T: Element, P: PortModel>(
             (to == me).then(|| Step::recv_combine(from, segment, order))
         }
     };
-    if P::PORTS.is_bidirectional() {
+    if P::PORTS.can_relay() {
         // In each round a rank sends before it receives.
         for round in bi_greedy::rounds(ranks, segments.len()) {
             let sends = round.iter().filter_map(|t| half(t, true));

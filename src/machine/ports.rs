@@ -39,6 +39,13 @@ impl Ports {
     #[doc(hidden)]
     pub const KINDS: [Ports; 3] = [Ports::UNI, Ports::BI, Ports::TELEPHONE];
 
+    /// Their names.
+    #[doc(hidden)]
+    pub const NAMES: &[&str] = &{
+        let [uni, bi, telephone] = Ports::KINDS;
+        [uni.name(), bi.name(), telephone.name()]
+    };
+
     /// Maximal number of ports of each kind: far more than any machine has, and few enough to keep
     /// one list per port.
     pub const MAX_K: usize = 1 << 12;
@@ -77,13 +84,19 @@ impl Ports {
 
     /// Whether a rank can send to one partner and receive from another at once: sending and
     /// receiving use different ports.
-    pub fn is_bidirectional(self) -> bool {
+    pub fn can_relay(self) -> bool {
         matches!(self, Ports::Bidirectional { .. })
     }
 
     /// Whether a rank can send to a partner and receive from it at once.
     pub fn can_exchange(self) -> bool {
         !matches!(self, Ports::Unidirectional { .. })
+    }
+
+    /// Whether the lists of a port wait for each other, except for steps with the same partner.
+    #[doc(hidden)]
+    pub fn has_calls(self) -> bool {
+        self.can_exchange() && !self.can_relay()
     }
 
     /// `"uni"`, `"bi"` or `"telephone"`, as in files and options.

@@ -425,11 +425,7 @@ impl Request {
 
     /// The first value for unidirectional ports, the second one for bidirectional ones.
     pub(crate) fn by_ports<T>(&self, uni: T, bi: T) -> T {
-        if self.ports.is_bidirectional() {
-            bi
-        } else {
-            uni
-        }
+        if self.ports.can_relay() { bi } else { uni }
     }
 
     /// Number and size of the segments, if closed forms over equal segments are valid: equal sizes,

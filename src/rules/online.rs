@@ -206,7 +206,7 @@ impl<const N: usize> OnePorted<N> {
     /// Ports that are free from `arrival` on.
     pub(crate) fn new(ports: Ports, arrival: Times<N>) -> Self {
         OnePorted {
-            bidirectional: ports.is_bidirectional(),
+            bidirectional: ports.can_relay(),
             lists: [arrival; 2],
         }
     }

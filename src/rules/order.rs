@@ -185,9 +185,8 @@ impl LocalOrder {
 /// (rule 1).
 pub(crate) fn share_port(ports: Ports, earlier: &Step, later: &Step) -> bool {
     let list = |step: &Step| step.port().map(|port| ports.list(step.is_send(), port));
-    let other_call = matches!(ports, Ports::Telephone { .. })
-        && earlier.port() == later.port()
-        && earlier.peer() != later.peer();
+    let other_call =
+        ports.has_calls() && earlier.port() == later.port() && earlier.peer() != later.peer();
     list(later).is_some() && (list(later) == list(earlier) || other_call)
 }
 
@@ -260,7 +259,7 @@ impl OrderScratch {
         self.last.clear();
         self.last.resize(used.max().map_or(0, |l| l + 1), None);
         self.calls.clear();
-        if matches!(ports, Ports::Telephone { .. }) {
+        if ports.has_calls() {
             let none = Call {
                 peer: usize::MAX,
                 before: None,

@@ -217,7 +217,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     pub fn send(&mut self, to: usize, spans: impl Into<Spans>) -> Result<()> {
         let (rank, memory) = self.parts.both();
         rank.open_send(memory, to, spans.into(), false)?;
-        if P::PORTS.is_bidirectional() {
+        if P::PORTS.can_relay() {
             Ok(())
         } else {
             rank.close_and_hold(memory)

@@ -289,7 +289,7 @@ impl<'t> Rank<'t> {
         self.accept(memory, from, &spans)?;
         self.linked(from, self.rank, &spans)?;
         let s = &self.context.run;
-        if self.open.is_some() && (!s.ports.is_bidirectional() || self.is_sending(&spans)) {
+        if self.open.is_some() && (!s.ports.can_relay() || self.is_sending(&spans)) {
             // The send holds the same port, or what is to be written is being sent.
             self.close_send(memory)?;
         }
@@ -449,7 +449,7 @@ impl<'t> Rank<'t> {
         let waits = Waits {
             at: self.at(step, peer),
             what,
-            holds_port: what == "send" && !self.context.run.ports.is_bidirectional(),
+            holds_port: what == "send" && !self.context.run.ports.can_relay(),
         };
         let waited = call!(self.link, link => link.wait(memory, waits));
         waited.map_err(|failure| self.stopped(failure))

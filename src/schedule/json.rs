@@ -55,9 +55,8 @@ fn some_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error
 
 /// One port of the kind with this name.
 fn one_port<'de, D: Deserializer<'de>>(d: D) -> Result<Ports, D::Error> {
-    const NAMES: [&str; 3] = [Ports::UNI.name(), Ports::BI.name(), Ports::TELEPHONE.name()];
     let name = String::deserialize(d)?;
-    Ports::named(&name).ok_or_else(|| D::Error::unknown_variant(&name, &NAMES))
+    Ports::named(&name).ok_or_else(|| D::Error::unknown_variant(&name, Ports::NAMES))
 }
 
 fn one() -> usize {

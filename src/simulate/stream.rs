@@ -112,7 +112,7 @@ pub(crate) fn stream_within(
     cost.covers(programs.ranks())?;
     let ranks = programs.ranks();
     programs.collective().fits_ranks(ranks)?;
-    if matches!(programs.ports(), Ports::Telephone { .. }) {
+    if programs.ports().has_calls() {
         // Which steps share a port for calls depends on their partners: windows know lists alone.
         let schedule = programs.materialize()?.with_element_bytes(element_bytes);
         let timed = schedule.timed_by_graph(cost, &mut watch)?;

@@ -25,7 +25,7 @@ pub(crate) fn all(p: usize) -> Vec<(String, Schedule)> {
         add("central barrier", central_barrier(p, ports));
         add("pairwise alltoall", alltoall(p, ports, false));
         add("pairwise irregular alltoall", alltoall(p, ports, true));
-        if ports.is_bidirectional() {
+        if ports.can_relay() {
             add("ring allgather", ring_allgather(p, ports));
             add(
                 "ring reduce_scatter",
@@ -187,7 +187,7 @@ fn alltoall(p: usize, ports: Ports, irregular: bool) -> Schedule {
         b.layout(r, all_out(r) + all_in(r), input, [output]);
         b.step(r, Step::copy(outgoing(r, r), incoming(r, r)));
     }
-    if ports.is_bidirectional() {
+    if ports.can_relay() {
         for r in 0..p {
             for i in 1..p {
                 let (to, from) = ((r + i) % p, (r + p - i) % p);

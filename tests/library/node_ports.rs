@@ -93,7 +93,7 @@ fn nodes_with_few_ports_serve_first_who_can_start_first() {
             let all = crossings(&shared, &times, &node_of);
             // How many transfers pass the ports of a node that serve this direction.
             let busy = |node: usize, sends: bool, at: f64| {
-                let same = |c: &&Crossing| !ports.is_bidirectional() || c.sends == sends;
+                let same = |c: &&Crossing| !ports.can_relay() || c.sends == sends;
                 let of_node = all.iter().filter(|c| node_of[c.rank] == node).filter(same);
                 of_node.filter(|c| c.start <= at && at < c.end).count()
             };

@@ -176,7 +176,7 @@ fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
             0 => programs[from].push(Step::copy(source, target)),
             1 => programs[from].push(Step::combine(source, target, order)),
             kind => {
-                if from == to && !ports.is_bidirectional() && k == 1 {
+                if from == to && !ports.can_relay() && k == 1 {
                     continue;
                 }
                 let receive = if kind < 4 {

@@ -203,7 +203,7 @@ impl Solution {
         for i in 1..=TRIES {
             let period = &longest * whole(i) / whole(TRIES);
             let mut counts = self.operations_in(&period);
-            let time = if self.ports.is_bidirectional() {
+            let time = if self.ports.can_relay() {
                 self.fill(&mut counts, period.to_f64());
                 self.port_time(&counts).min(period.to_f64())
             } else {

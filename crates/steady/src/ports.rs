@@ -54,7 +54,7 @@ pub(super) struct PortGraph {
 impl PortGraph {
     pub(super) fn new(platform: &Platform, ports: Ports, computing: bool) -> PortGraph {
         let n = platform.nodes();
-        let bidirectional = ports.is_bidirectional();
+        let bidirectional = ports.can_relay();
         let beside = computing && platform.overlaps();
         let half = if beside { 2 * n } else { n };
         let ends = |src: usize, dst: usize| {

@@ -190,7 +190,7 @@ pub fn solve(
     ports: Ports,
     method: SolveMethod,
 ) -> Result<Solution> {
-    if let Ports::Telephone { .. } = ports {
+    if ports.has_calls() {
         return Err(Error::usage(
             "steady-state throughput is for uni or bi ports, not for telephone ports",
         ));
@@ -332,7 +332,7 @@ impl Solution {
             let sent = |e: &Edge| v + 1 < n && e.src == v;
             let received = |e: &Edge| v > 0 && e.dst == v;
             let [out, into] = [cheapest(&sent), cheapest(&received)];
-            if self.ports.is_bidirectional() {
+            if self.ports.can_relay() {
                 out.max(into)
             } else {
                 out + into
@@ -355,8 +355,7 @@ impl Solution {
         }
         let is_flow = self.operation == Operation::Broadcast
             || self.operation == Operation::Reduce && self.is_reversed();
-        if is_flow && self.ports.is_bidirectional() && (all || self.platform.nodes() <= MAX_CHECKED)
-        {
+        if is_flow && self.ports.can_relay() && (all || self.platform.nodes() <= MAX_CHECKED) {
             // Broadcasts and reductions involve all nodes, whatever the platform's targets.
             let platform = self.platform.with_source(self.platform.source());
             let throughput = platform.and_then(|p| flow_bound(&p, self.ports));

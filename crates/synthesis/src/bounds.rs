@@ -3,7 +3,7 @@
 use oneport::internal::numbers::truncated;
 use oneport::plan::choose;
 use oneport::schedule::collective::{Extent, Holders};
-use oneport::{CostModel, Error, Ports, Request, Result, Schedule};
+use oneport::{CostModel, Error, Request, Result, Schedule};
 
 use crate::facts::Facts;
 use crate::problem::Problem;
@@ -109,10 +109,13 @@ fn by_counting(problem: &Problem, facts: &Facts, steps: usize) -> usize {
             first_sent
         });
     }
-    let in_a_round = match problem.ports {
-        Ports::Unidirectional { k } => (p * k / 2).max(1),
-        Ports::Telephone { k } => (p - p % 2).max(k),
-        Ports::Bidirectional { k } => p * k,
+    let k = problem.ports.k();
+    let in_a_round = if problem.ports.can_relay() {
+        p * k
+    } else if problem.ports.can_exchange() {
+        (p - p % 2).max(k)
+    } else {
+        (p * k / 2).max(1)
     };
     // Only ranks that have something send, and each message makes at most one more of them.
     let has_some = |rank: &usize| facts.start[*rank].iter().any(|&has| has);

@@ -154,7 +154,7 @@ fn add_messages(
         if problem.links.is_some() {
             cnf.at_most(problem.link(from, to) * times, &literals);
         }
-        if problem.calls() {
+        if problem.ports.has_calls() {
             let ends = (from.min(to), from.max(to));
             let call = *calls.entry(ends).or_insert_with(|| cnf.variable());
             literals
@@ -171,7 +171,7 @@ fn add_messages(
         all.extend(facts.into_iter().map(message).zip(literals));
     }
     for rank in 0..problem.ranks {
-        if problem.calls() {
+        if problem.ports.has_calls() {
             let own = calls.iter().filter(|((a, b), _)| [a, b].contains(&&rank));
             cnf.at_most(1, &own.map(|call| *call.1).collect::<Vec<_>>());
         }
@@ -275,7 +275,7 @@ fn break_symmetry(
     };
     match (problem.collective.kind(), problem.items) {
         (Allgather | Allreduce | Alltoall | Barrier, None)
-            if problem.calls() || problem.ports == Ports::UNI =>
+            if problem.ports.has_calls() || problem.ports == Ports::UNI =>
         {
             // More messages do no harm, and the ranks are alike.
             for i in 0..p / 2 {

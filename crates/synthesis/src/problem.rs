@@ -85,11 +85,6 @@ impl Problem {
         }
     }
 
-    /// Whether each rank takes part in at most one call a round, in which both partners may send.
-    pub(crate) fn calls(&self) -> bool {
-        matches!(self.ports, Ports::Telephone { .. })
-    }
-
     /// All pairs of ranks with a link.
     pub(crate) fn pairs(&self) -> Vec<(usize, usize)> {
         let p = self.ranks;
@@ -115,7 +110,7 @@ impl Problem {
     pub(crate) fn validate(&self) -> Result<()> {
         let p = self.ranks;
         self.ports.validate()?;
-        if self.calls() && self.ports.k() > 1 {
+        if self.ports.has_calls() && self.ports.k() > 1 {
             return Err(Error::usage("a rank takes part in one call at a time here"));
         }
         if p == 0 {

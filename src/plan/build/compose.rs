@@ -139,7 +139,7 @@ pub(in crate::plan) fn scratch_after(
     blocks: &[Span],
     longest: impl Fn(&[Span]) -> usize,
 ) -> Option<usize> {
-    let needed = request.kind.reduces() && !request.ports.is_bidirectional();
+    let needed = request.kind.reduces() && !request.ports.can_relay();
     needed.then(|| longest(blocks))
 }
 

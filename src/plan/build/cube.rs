@@ -132,7 +132,7 @@ impl Cube {
     ) -> Cube {
         let members = members_of(request.ranks, kept);
         // See `rounds::needs_scratch`.
-        let one_way = request.ports.is_bidirectional() || !request.kind.reduces();
+        let one_way = request.ports.can_relay() || !request.kind.reduces();
         let (arrival, scratch) = if one_way || members.len() < 2 {
             (Arrival::Combined, 0)
         } else {

@@ -72,7 +72,7 @@ pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], ar
     let messages: Vec<&Message> = messages.iter().filter(|m| total_len(&m.sent) > 0).collect();
     let ports = messages.iter().flat_map(|m| m.ports).max().unwrap_or(0) + 1;
     let ends = |m: &Message| (m.from * ports + m.ports[0], m.to * ports + m.ports[1]);
-    let receives_first = if request.ports.is_bidirectional() {
+    let receives_first = if request.ports.can_relay() {
         Vec::new()
     } else {
         receive_first_flags(request.ranks * ports, messages.iter().map(|m| ends(m)))
@@ -186,14 +186,14 @@ impl<R: Rounds> Exchange<R> {
     }
 
     pub(crate) fn is_uniform(&self) -> bool {
-        let in_lock_step = self.ports.is_bidirectional() || self.ports.k() == 1;
+        let in_lock_step = self.ports.can_relay() || self.ports.k() == 1;
         in_lock_step && self.rounds.is_uniform(self.ports)
     }
 
     #[inline]
     pub(crate) fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
         let (round, slot) = (slot / SLOTS, slot % SLOTS);
-        let (k, bidirectional) = (round, self.ports.is_bidirectional());
+        let (k, bidirectional) = (round, self.ports.can_relay());
         let k = if self.backwards {
             self.rounds.count() - 1 - k
         } else {
@@ -325,7 +325,7 @@ pub(in crate::plan) fn needs_scratch(request: &Request, messages: &[Message]) ->
     if !request.kind.reduces() {
         return false;
     }
-    let bidirectional = request.ports.is_bidirectional();
+    let bidirectional = request.ports.can_relay();
     let used = |rank: usize, sends: bool| (rank, sends && bidirectional);
     let both = |m: &Message| [used(m.from, true), used(m.to, false)];
     // Sorted instead of counted by rank: there may be as many rounds of few messages as ranks.
@@ -353,7 +353,7 @@ pub(in crate::plan) fn time_of_combining_all(request: &Request, elements: &[usiz
 /// The time to combine `elements` received in a round: directly on arrival, or on unidirectional
 /// ports from scratch.
 pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
-    if request.ports.is_bidirectional() {
+    if request.ports.can_relay() {
         request.combine_time(elements)
     } else {
         request.local_combine_time(elements)

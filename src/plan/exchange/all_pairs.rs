@@ -247,7 +247,7 @@ impl Rounds for Direct {
 
     fn is_uniform(&self, ports: Ports) -> bool {
         let even = self.parts.len().is_multiple_of(2);
-        are_equal(&self.parts) && (even || ports.is_bidirectional())
+        are_equal(&self.parts) && (even || ports.can_relay())
     }
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn one_shot_time(request: &Request) -> Option<f64> {
 /// odd number of unidirectional ranks, which do not run in lock-step.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, b) = (request.ranks, equal_block(request)?);
-    let in_step = request.ports.is_bidirectional() || p.is_multiple_of(2) || p == 1;
+    let in_step = request.ports.can_relay() || p.is_multiple_of(2) || p == 1;
     if request.kind == Kind::Allreduce && !in_step {
         return None;
     }

@@ -113,7 +113,7 @@ pub(super) fn sum_of_rounds(
 ) -> Option<f64> {
     let rounds = shares(request.ranks, request.ports.k());
     let is_even = |share: &PortShare| cycle(request.ranks, share.distance).is_multiple_of(2);
-    if !request.ports.is_bidirectional() && !rounds.iter().flatten().all(is_even) {
+    if !request.ports.can_relay() && !rounds.iter().flatten().all(is_even) {
         return None;
     }
     let time = |round: Vec<PortShare>| {

@@ -46,7 +46,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let p = request.ranks;
     let digits = Digit::all(p, request.ports.k());
     let is_even = |digit: &Digit| bruck::cycle(p, digit.distance()).is_multiple_of(2);
-    if !request.ports.is_bidirectional() && !digits.iter().all(is_even) {
+    if !request.ports.can_relay() && !digits.iter().all(is_even) {
         return None;
     }
     // The first port has the longest message of every round.
@@ -163,7 +163,7 @@ impl BlockPositions {
             radix,
             receives_first: Vec::new(),
         };
-        if !request.ports.is_bidirectional() {
+        if !request.ports.can_relay() {
             let rounds = (0..positions.count()).map(|k| {
                 let sends = (0..p).filter(|&r| positions.forwarded(k, r).next().is_some());
                 let distance = positions.digits[k].distance();
@@ -224,7 +224,7 @@ impl Rounds for BlockPositions {
     fn is_uniform(&self, ports: Ports) -> bool {
         let p = self.blocks.ranks();
         let even = |digit: &Digit| bruck::cycle(p, digit.distance()).is_multiple_of(2);
-        self.blocks.are_equal() && (ports.is_bidirectional() || self.digits.iter().all(even))
+        self.blocks.are_equal() && (ports.can_relay() || self.digits.iter().all(even))
     }
 
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {

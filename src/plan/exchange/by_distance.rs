@@ -56,7 +56,7 @@ impl ByDistance {
             order,
             receives_first: Vec::new(),
         };
-        if !ports.is_bidirectional() {
+        if !ports.can_relay() {
             let flags = rounds.shares.iter().map(|share| {
                 let sends = |&from: &usize| rounds.sent_blocks(share, from).any(|b| b.len > 0);
                 let ends = |from: usize| (from, (from + share.distance) % p);
@@ -118,7 +118,7 @@ impl Rounds for ByDistance {
     fn is_uniform(&self, ports: Ports) -> bool {
         self.order == BlockOrder::Joined
             && are_equal(&self.blocks)
-            && (ports.is_bidirectional() || are_even(self.blocks.len(), &self.shares))
+            && (ports.can_relay() || are_even(self.blocks.len(), &self.shares))
     }
 }
 
@@ -130,7 +130,7 @@ fn are_even(p: usize, shares: &[Share]) -> bool {
 
 pub(super) fn time(request: &Request, shares: fn(usize) -> Vec<Share>) -> Option<f64> {
     let (b, shares) = (equal_block(request)?, shares(request.ranks));
-    let in_step = request.ports.is_bidirectional() || are_even(request.ranks, &shares);
+    let in_step = request.ports.can_relay() || are_even(request.ranks, &shares);
     let round = |share: &Share| {
         let sent = share.targets.len() * b;
         let messages = time_of_round(request, sent);

@@ -47,7 +47,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let rounds = (0..p.ilog2()).map(|k| {
         let members = 1usize << k;
         let first = request.transfer_time((members + members.min(pairs)) * b);
-        if request.ports.is_bidirectional() {
+        if request.ports.can_relay() {
             return first;
         }
         let folded = pairs.saturating_sub(members).min(members);

@@ -68,7 +68,7 @@ impl Halving {
         let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
         let members = members_of(p, 0);
         let kept = Kept::new(&members, &blocks, vector.len);
-        let bidirectional = request.ports.is_bidirectional();
+        let bidirectional = request.ports.can_relay();
         let scratch = if bidirectional || p < 2 {
             0
         } else {

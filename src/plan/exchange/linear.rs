@@ -47,7 +47,7 @@ fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
 
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
-    if request.ranks == 2 && request.ports.is_bidirectional() {
+    if request.ranks == 2 && request.ports.can_relay() {
         // The two ranks exchange their blocks at the same time.
         return Some(request.transfer_time(b));
     }

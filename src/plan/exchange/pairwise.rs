@@ -64,7 +64,7 @@ pub(super) struct Partners {
 impl Partners {
     pub(super) fn new(request: &Request) -> Partners {
         let p = request.ranks;
-        let bidirectional = request.ports.is_bidirectional();
+        let bidirectional = request.ports.can_relay();
         let modulus = if p.is_multiple_of(2) && !bidirectional {
             p - 1
         } else {
@@ -141,6 +141,6 @@ impl Rounds for Pairs {
 
     fn is_uniform(&self, ports: Ports) -> bool {
         let even = self.partners.ranks.is_multiple_of(2);
-        self.blocks.are_equal() && (even || ports.is_bidirectional())
+        self.blocks.are_equal() && (even || ports.can_relay())
     }
 }

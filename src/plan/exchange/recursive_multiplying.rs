@@ -111,7 +111,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     let members = Members::new(p, request.ports.k());
-    let in_step = request.ports.is_bidirectional() || members.radix.is_power_of_two();
+    let in_step = request.ports.can_relay() || members.radix.is_power_of_two();
     if !in_step {
         return None;
     }

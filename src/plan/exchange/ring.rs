@@ -130,7 +130,7 @@ impl Rounds for Ring {
 
     fn is_uniform(&self, ports: Ports) -> bool {
         let even = self.blocks.len().is_multiple_of(2);
-        are_equal(&self.blocks) && (even || ports.is_bidirectional())
+        are_equal(&self.blocks) && (even || ports.can_relay())
     }
 
     #[inline]
@@ -160,7 +160,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 /// `p - 1`; `None` if the rounds do not all take the same time.
 pub(super) fn rounds_of(request: &Request) -> Option<f64> {
     let p = request.ranks;
-    if p > 1 && !p.is_multiple_of(2) && !request.ports.is_bidirectional() {
+    if p > 1 && !p.is_multiple_of(2) && !request.ports.can_relay() {
         return None;
     }
     let rounds = p.checked_sub(1)? as f64;

@@ -123,7 +123,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let (last_tc, last_tp) = (request.transfer_time(last), request.combine_time(last));
     Some(if equal.is_empty() {
         (p - 1.0) * (tc + tp)
-    } else if request.ports.is_bidirectional() {
+    } else if request.ports.can_relay() {
         (p + q - 3.0) * (tc + tp) + last_tc + last_tp
     } else if request.ranks == 2 {
         (q - 1.0) * (tc + tp) + last_tc + last_tp

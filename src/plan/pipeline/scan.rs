@@ -95,7 +95,7 @@ fn exclusive_time(request: &Request) -> Option<f64> {
     Some(match request.ranks {
         0 | 1 => 0.0,
         2 => q * tc,
-        _ if request.ports.is_bidirectional() => (p + q - 3.0) * (tc + tp) + tc,
+        _ if request.ports.can_relay() => (p + q - 3.0) * (tc + tp) + tc,
         _ => (p - 2.0) * (tc + tp) + tc + (q - 1.0) * (2.0 * tc + tp),
     })
 }

@@ -14,9 +14,9 @@ impl PortModels {
     pub(in crate::plan) fn has(self, ports: Ports) -> bool {
         match self {
             // For calls algorithms are planned as for one direction at a time.
-            _ if matches!(ports, Ports::Telephone { .. }) => false,
-            PortModels::Uni => !ports.is_bidirectional(),
-            PortModels::Bi => ports.is_bidirectional(),
+            _ if ports.has_calls() => false,
+            PortModels::Uni => !ports.can_relay(),
+            PortModels::Bi => ports.can_relay(),
             PortModels::Both | PortModels::Each => true,
         }
     }
@@ -34,17 +34,15 @@ impl PortModels {
     /// The uses of `ports` as they are, in pairs, and for one direction at a time, the preferred
     /// one first.
     pub(in crate::plan) fn uses(self, ports: Ports) -> impl Iterator<Item = Ports> {
-        let others = match ports {
-            Ports::Unidirectional { k } if k > 1 => Some(Ports::Bidirectional { k: k / 2 }),
-            Ports::Telephone { k } => Some(Ports::Unidirectional { k }),
+        let k = ports.k();
+        let others = if !ports.can_exchange() {
+            (k > 1).then(|| Ports::BI.with_k(k / 2))
+        } else {
             // For algorithms for both see `one_way`.
-            Ports::Bidirectional { k } if self == PortModels::Uni => {
-                Some(Ports::Unidirectional { k })
-            }
-            _ => None,
+            (ports.has_calls() || self == PortModels::Uni).then(|| Ports::UNI.with_k(k))
         };
         // An odd port is in no pair.
-        let prefers_pairs = self == PortModels::Both && ports.k().is_multiple_of(2);
+        let prefers_pairs = self == PortModels::Both && k.is_multiple_of(2);
         let uses = if prefers_pairs {
             [others, Some(ports)]
         } else {
@@ -125,7 +123,7 @@ fn on_ports(schedule: Schedule, ports: Ports) -> Result<Schedule> {
 
 /// The port among `ports` that takes the place of number `port` of a schedule's `own` ones.
 fn number(ports: Ports, own: Ports, sends: bool, port: usize) -> usize {
-    if own.is_bidirectional() && !ports.is_bidirectional() {
+    if own.can_relay() && !ports.can_relay() {
         own.list(sends, port)
     } else {
         port

@@ -71,7 +71,7 @@ impl SymbolValues<'_> {
         Some(SymbolValues {
             request,
             ranks: p,
-            bidirectional: request.ports.is_bidirectional(),
+            bidirectional: request.ports.can_relay(),
             p: p as f64,
             m: request.elements() as f64,
             all_blocks: match &request.blocks {

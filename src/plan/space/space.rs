@@ -161,8 +161,8 @@ impl Algorithm {
     /// be faster so where links differ, computation overlaps communication, or there are delays.
     /// So may one for this direction alone on a single port: see [`Algorithm::accepts`].
     fn one_way(&self, request: &Request, k: usize) -> Option<Ports> {
-        let used = Ports::Unidirectional { k };
-        let may_be_faster = request.ports.is_bidirectional() && !request.closed_forms_hold();
+        let used = Ports::UNI.with_k(k);
+        let may_be_faster = request.ports.can_relay() && !request.closed_forms_hold();
         (may_be_faster && self.ports.has(used)).then_some(used)
     }
 

@@ -89,7 +89,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let levels = f64::from((request.ranks + 1).trailing_zeros());
     let q = q as f64;
     let (tc, tp) = (request.transfer_time(s), request.combine_time(s));
-    Some(if request.ports.is_bidirectional() || request.ranks == 3 {
+    Some(if request.ports.can_relay() || request.ranks == 3 {
         2.0 * (levels + q - 2.0) * (tc + tp)
     } else {
         2.0 * (levels - 1.0) * (tc + tp) + (q - 1.0) * (3.0 * tc + 2.0 * tp)

@@ -160,6 +160,6 @@ fn rounds(request: &Request) -> Option<(f64, usize)> {
         0 | 1 => 0,
         _ => KaryTree::of(request).depth() + q - 1,
     };
-    let is_bidirectional = request.ports.is_bidirectional();
+    let is_bidirectional = request.ports.can_relay();
     is_bidirectional.then_some((rounds as f64, s))
 }

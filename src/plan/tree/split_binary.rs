@@ -114,7 +114,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
         return Some(0.0);
     }
     let is_full = p > 2 && (p + 1).is_power_of_two();
-    if !is_full || !request.ports.is_bidirectional() || !q.is_multiple_of(2) {
+    if !is_full || !request.ports.can_relay() || !q.is_multiple_of(2) {
         return None;
     }
     let levels = (p + 1).ilog2() as usize;

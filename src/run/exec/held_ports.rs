@@ -26,7 +26,7 @@ impl HeldPorts {
             return false;
         }
         let list = self.list(step);
-        let is_called = matches!(self.ports, Ports::Telephone { .. })
+        let is_called = self.ports.has_calls()
             && self.partners[list ^ 1].is_some_and(|other| step.peer() != Some(other));
         if is_called || self.partners[list].is_some() {
             return false;

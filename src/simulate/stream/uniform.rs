@@ -40,7 +40,7 @@ impl<'a, P: ScheduleSource> ScheduleSource for Two<'a, P> {
         UniformSide {
             steps: self.0.program_of(0),
             peer: 1 - rank,
-            receives_first: rank == 1 && !self.ports().is_bidirectional(),
+            receives_first: rank == 1 && !self.ports().can_relay(),
             sent: None,
         }
     }

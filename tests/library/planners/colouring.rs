@@ -13,7 +13,7 @@ fn largest_degree(ports: Ports, p: usize, sizes: &[usize]) -> usize {
     let count = |rank: usize| {
         let out: usize = (0..p).map(|other| sent(rank, other)).sum();
         let into: usize = (0..p).map(|other| sent(other, rank)).sum();
-        if ports.is_bidirectional() {
+        if ports.can_relay() {
             out.max(into)
         } else {
             out + into
@@ -30,7 +30,7 @@ fn rounds_of_a_colouring_are_as_few_as_the_messages_of_a_port() {
                 let request = Request::alltoall(p, 4).blocks(sizes.clone()).ports(ports);
                 let rounds = executed(&request.cost(CostModel::new(1.0, 0.0)), "edge-colouring");
                 let degree = largest_degree(ports, p, &sizes) as f64;
-                if ports.is_bidirectional() {
+                if ports.can_relay() {
                     assert_eq!(rounds, degree, "{sizes:?}")
                 } else {
                     assert!(rounds <= degree + 2.0, "{sizes:?}")
@@ -56,7 +56,7 @@ fn the_time_of_equal_messages_is_that_of_the_rounds() {
                 let time = executed(&request, "edge-colouring");
                 let closed = closed_form(&request, "edge-colouring");
                 exact += usize::from(closed.is_some());
-                assert!(closed.is_some() || !ports.is_bidirectional());
+                assert!(closed.is_some() || !ports.can_relay());
                 assert_eq!(closed.unwrap_or(time), time, "{p} {ports:?} {sizes:?}");
                 let degree = largest_degree(ports, p, &sizes) as f64;
                 assert!(time >= 20.0 * degree && time <= 20.0 * (degree + 2.0));

@@ -193,7 +193,7 @@ fn a_gossip_takes_the_rounds_of_an_allgather() {
                 assert!(schedule.check().is_correct(), "{kind} {p}");
                 let time = schedule.simulate(&cost).unwrap().makespan();
                 let uni_only = [Kind::Alltoall, Kind::Allreduce].contains(&kind);
-                if uni_only && ports.is_bidirectional() {
+                if uni_only && ports.can_relay() {
                     // Each port is used for one direction at a time.
                     let uni = request.clone().ports(Ports::UNI.with_k(ports.k()));
                     assert!(time >= rounds && time <= uni.time("gossip").unwrap());
@@ -225,7 +225,7 @@ fn busiest(request: &Request) -> (f64, f64) {
     }
     let both = sent.iter().zip(&received);
     let busiest = both.map(|(s, r)| {
-        if request.get_ports().is_bidirectional() {
+        if request.get_ports().can_relay() {
             f64::max(*s, *r)
         } else {
             s + r

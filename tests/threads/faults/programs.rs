@@ -301,7 +301,7 @@ fn wrong_programs<T: Value, P: Model>(random: &mut Random, team: &mut Team, plan
         oracle::execute(&schedule, options.cost.overlaps(), T::join, buffers.clone())
     };
     // With two ports, a receive delays the sends after it, unlike in a schedule.
-    let must_succeed = expected.is_some() && !P::PORTS.is_bidirectional();
+    let must_succeed = expected.is_some() && !P::PORTS.can_relay();
     options.deadline = if must_succeed {
         LONG_DEADLINE
     } else {

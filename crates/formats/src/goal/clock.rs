@@ -6,7 +6,7 @@ use super::{GoalForm, GoalOptions};
 use crate::computation;
 use oneport::error::{Error, Result};
 use oneport::internal::numbers::{bytes, id, truncated};
-use oneport::machine::{CostModel, Eager, Ports};
+use oneport::machine::{CostModel, Eager};
 use oneport::rules::{End, NodeKind};
 use oneport::schedule::{Schedule, Step};
 use oneport::simulate::Simulation;
@@ -32,7 +32,7 @@ impl GoalClock {
     pub(super) fn new(schedule: &Schedule, options: &GoalOptions) -> Result<GoalClock> {
         let (form, ports) = (options.form, schedule.ports());
         let (uniform, timed) = (form == GoalForm::Uniform, form == GoalForm::Timed);
-        let calls = matches!(ports, Ports::Telephone { .. });
+        let calls = ports.has_calls();
         let refuse = |why: &str| {
             let form = if uniform { "uniform" } else { "timed" };
             let other = if uniform && !calls { "timed" } else { "bytes" };
@@ -49,7 +49,7 @@ impl GoalClock {
             cost: kind.costs(&options.cost).into_owned(),
             element_bytes: schedule.element_bytes(),
             form,
-            sends_occupy: timed && !ports.is_bidirectional(),
+            sends_occupy: timed && !ports.can_relay(),
             scale: 1.0,
             unit: String::new(),
             message: 0.0,
@@ -101,9 +101,9 @@ impl GoalClock {
         let latency = cost.latency_between(0, 0);
         let first = lengths.first().copied().unwrap_or(1);
         let differs = lengths.iter().find(|&&n| n != first).filter(|_| uniform);
-        let why = if matches!(ports, Ports::Telephone { .. }) {
+        let why = if ports.has_calls() {
             "LogGOPSim knows no calls, with one partner at a time"
-        } else if uniform && !ports.is_bidirectional() {
+        } else if uniform && !ports.can_relay() {
             "LogGOPSim's hosts send and receive at once, these ports are unidirectional"
         } else if cost.links().is_some() {
             "LogGOPSim has one L and one g, these costs differ between ranks"

@@ -47,7 +47,7 @@ fn without_comments_the_graph_is_read() {
     let cost = CostModel::new(3.0, 1.0).gamma(2.0);
     let mut same = 0;
     for (name, schedule) in grid() {
-        if !schedule.ports().is_bidirectional() {
+        if !schedule.ports().can_relay() {
             continue;
         }
         let GoalOptions { form, .. } = options(GoalForm::Bytes);

@@ -105,7 +105,7 @@ impl<'a> Plans<'a> {
         // With unidirectional ports more ranks can be faster: an odd number of ranks leaves a port
         // idle in every round.
         let calls = guideline.left.iter().chain(guideline.right);
-        if !self.setting.ports.is_bidirectional() && calls.clone().any(|c| c.times_ranks > 1) {
+        if !self.setting.ports.can_relay() && calls.clone().any(|c| c.times_ranks > 1) {
             return Err("holds for bidirectional ports only".to_string());
         }
         let is_irregular = |calls: &[Call]| calls.iter().any(|call| call.by == By::Irregular);

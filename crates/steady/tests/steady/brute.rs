@@ -38,7 +38,7 @@ pub(crate) fn throughput(platform: &Platform, ports: Ports) -> Fraction {
 /// One tree is bipartite, so its transfers fit into the time of its busiest port.
 pub(crate) fn single(platform: &Platform, ports: Ports, sources: &[usize]) -> Fraction {
     let n = platform.nodes();
-    let into = if ports.is_bidirectional() { n } else { 0 };
+    let into = if ports.can_relay() { n } else { 0 };
     let mut all = vec![vec![Fraction::ZERO; 2 * n]];
     for &source in sources {
         let own = match sources {
@@ -111,7 +111,7 @@ fn matchings(platform: &Platform, ports: Ports, computing: bool) -> Vec<Vec<usiz
             let (edge, node) = (edges.get(a.min(b)), a.max(b) - edges.len());
             return !platform.overlaps() && edge.is_some_and(|e| e.src == node || e.dst == node);
         };
-        if ports.is_bidirectional() {
+        if ports.can_relay() {
             a.src == b.src || a.dst == b.dst
         } else {
             a.src == b.src || a.dst == b.dst || a.src == b.dst || a.dst == b.src

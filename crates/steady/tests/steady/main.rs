@@ -92,7 +92,7 @@ fn assert_equations(solution: &oneport_steady::Solution) {
         let (mut outs, mut ins) = (Vec::new(), Vec::new());
         for &e in &slot.edges {
             outs.push(platform.edges()[e].src);
-            let into = if solution.ports.is_bidirectional() {
+            let into = if solution.ports.can_relay() {
                 &mut ins
             } else {
                 &mut outs
@@ -128,7 +128,7 @@ fn throughput_of_random_platforms_matches_brute_force() {
             }
             let bound = flow_bound(&platform, ports).unwrap();
             assert!(bound >= expected);
-            assert!(bound == expected || !ports.is_bidirectional());
+            assert!(bound == expected || !ports.can_relay());
         }
     }
 }
@@ -461,7 +461,7 @@ fn methods_agree() {
             let others = solution.recomputed(true);
             let is_flow = matches!(operation, Operation::Broadcast | Operation::Reduce);
             let expected = match solution.certificate {
-                Some(_) => 1 + usize::from(is_flow && ports.is_bidirectional()),
+                Some(_) => 1 + usize::from(is_flow && ports.can_relay()),
                 None => 0,
             };
             assert_eq!(others.len(), expected, "{}", operation.name());

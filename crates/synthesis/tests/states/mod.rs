@@ -101,7 +101,7 @@ fn round(
     }
     round(before, pair + 1, used, after.clone(), ports, by_items, ends);
     let (from, to) = (pair / p, pair % p);
-    let is_bi = ports.is_bidirectional();
+    let is_bi = ports.can_relay();
     let is_free = |used: &[usize; 2], direction: usize| {
         if is_bi {
             used[direction] < ports.k()
