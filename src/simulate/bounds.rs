@@ -69,6 +69,7 @@ use std::borrow::Borrow;
 use self::demand::Demand;
 use self::links::{lines_below, min_link};
 use self::rounds::{gossip, steps};
+pub(crate) use self::shares::shares;
 use crate::budget::quick;
 use crate::machine::numbers::truncated;
 use crate::machine::{CostModel, Eager, Ports};
@@ -225,27 +226,6 @@ fn message_sizes(
         }
     }
     (most > 0 && m > 0).then_some((m, (most, fewest.min(most))))
-}
-
-/// As [`Schedule::lower_bound`], for an iterator over the layouts of all ranks in rank order. Any
-/// program may split blocks.
-#[doc(hidden)]
-pub fn lower_bound_of_layouts(
-    collective: &Collective,
-    ports: Ports,
-    ranks: usize,
-    layouts: impl Iterator<Item = impl Borrow<Layout>>,
-    cost: &CostModel,
-    element_bytes: u64,
-) -> LowerBounds {
-    bounds_of(
-        collective,
-        ports,
-        layouts,
-        (ranks, None),
-        cost,
-        element_bytes,
-    )
 }
 
 /// Whether each rank but the root sends one message, if blocks go to a root, or receives one, if
@@ -498,3 +478,4 @@ fn number(n: usize) -> f64 {
 mod demand;
 mod links;
 mod rounds;
+mod shares;

@@ -7,7 +7,7 @@ use oneport::machine::{Eager, Links};
 use oneport::plan::{Segments, registry};
 use oneport::random::Generator;
 use oneport::simulate::Prepared;
-use oneport::simulate::bounds::{lower_bound, lower_bound_of_layouts};
+use oneport::simulate::bounds::{LowerBounds, lower_bound};
 use oneport::{
     Collective, CostModel, Kind, Layout, Order, Ports, Request, Schedule, Span, Spans, Step,
 };
@@ -264,8 +264,7 @@ fn irregular_blocks() {
         blocks.iter().map(own).collect()
     };
     let bounds = |collective, ports, layouts: &[Layout]| {
-        let (p, all) = (layouts.len(), layouts.iter());
-        let b = lower_bound_of_layouts(&collective, ports, p, all, &COST(), 1);
+        let b = bounds_of_layouts(&collective, ports, layouts.to_vec());
         (b.latency, b.bandwidth, b.computation)
     };
     let (uni, bi) = (Ports::UNI, Ports::BI);
@@ -606,9 +605,16 @@ fn least_messages(needs: &[u32]) -> usize {
     unreachable!("every message may be sent")
 }
 
+/// The bounds of whatever schedule has these layouts.
+fn bounds_of_layouts(collective: &Collective, ports: Ports, layouts: Vec<Layout>) -> LowerBounds {
+    let programs = vec![Vec::new(); layouts.len()];
+    let schedule = Schedule::new(ports, collective.clone(), layouts, programs).unwrap();
+    schedule.lower_bound(&COST())
+}
+
 /// The bound of messages of an allgather or a reduce_scatter with these sizes of blocks.
 fn bound_of_messages(collective: &Collective, blocks: &[usize]) -> usize {
-    let (p, len) = (blocks.len(), blocks.iter().sum::<usize>());
+    let len = blocks.iter().sum::<usize>();
     let all = Spans::from(Span::new(0, len));
     let layouts = blocks.iter().enumerate().map(|(rank, &block)| {
         let own = Spans::from(Span::new(blocks[..rank].iter().sum(), block));
@@ -618,7 +624,7 @@ fn bound_of_messages(collective: &Collective, blocks: &[usize]) -> usize {
         };
         Layout { len, input, output }
     });
-    lower_bound_of_layouts(collective, Ports::BI, p, layouts, &COST(), 1).messages
+    bounds_of_layouts(collective, Ports::BI, layouts.collect()).messages
 }
 
 #[test]

@@ -27,6 +27,7 @@ use super::tree_costs::TreeCosts;
 use super::{GatherProblem, GatherTree};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
+use crate::simulate::bounds::shares;
 
 tree_rows!(
     ADAPTIVE_GATHER, ADAPTIVE_SCATTER: "ported-adaptive", adaptive {
@@ -131,67 +132,10 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
         }
         Some(tree)
     };
-    let shared = (p <= MAX_SHARED).then(|| star(&shares(&messages, k)));
+    let shared = (p <= MAX_SHARED).then(|| star(&shares(&messages, k, MAX_TRIED).1));
     let trees = [adaptive.clone(), star(&first_free)].into_iter();
     let trees = trees.chain(grouped).chain(shared);
     Ok(problem.fastest(trees).unwrap_or(adaptive))
-}
-
-/// The port that carries each of `messages`, the longest first, so that the busiest of `k` ports
-/// carries as little as possible, or as little as is found: multiprocessor scheduling (Theorem 6).
-fn shares(messages: &[f64], k: usize) -> Vec<usize> {
-    let at = |i: usize| messages.get(i).copied().unwrap_or(0.0);
-    // Equal shares are the best that is possible, or the two of the k + 1 longest that share one.
-    let equal = messages.iter().sum::<f64>() / k as f64;
-    let mut search = Shares {
-        messages,
-        goal: equal.max(at(0)).max(at(k - 1) + at(k)),
-        busy: vec![0.0; k],
-        chosen: Vec::new(),
-        best: (f64::INFINITY, vec![0; messages.len()]),
-        left: MAX_TRIED,
-    };
-    search.assign();
-    search.best.1
-}
-
-/// The search of the best shares.
-struct Shares<'a> {
-    messages: &'a [f64],
-    /// No shares are better.
-    goal: f64,
-    /// By port, how long it is busy with the messages before.
-    busy: Vec<f64>,
-    chosen: Vec<usize>,
-    best: (f64, Vec<usize>),
-    left: usize,
-}
-
-impl Shares<'_> {
-    fn assign(&mut self) {
-        let Some(&message) = self.messages.get(self.chosen.len()) else {
-            let most = self.busy.iter().copied().fold(0.0, f64::max);
-            self.best = (most, self.chosen.clone());
-            return;
-        };
-        let mut ports: Vec<usize> = (0..self.busy.len()).collect();
-        ports.sort_by(|&a, &b| self.busy[a].total_cmp(&self.busy[b]));
-        // Of ports that are busy for the same time one is tried.
-        ports.dedup_by_key(|port| self.busy[*port]);
-        for port in ports {
-            let before = self.busy[port];
-            let is_best = self.best.0 <= self.goal || before + message >= self.best.0;
-            if is_best || self.left == 0 {
-                return;
-            }
-            self.left -= 1;
-            self.busy[port] += message;
-            self.chosen.push(port);
-            self.assign();
-            self.chosen.pop();
-            self.busy[port] = before;
-        }
-    }
 }
 
 /// The best of all trees, ordered or not, by dynamic programming over sets of ranks: `O(k 3^p)`

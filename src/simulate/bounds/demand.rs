@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 
 use super::number;
+use super::shares::{least_end, shares};
 use crate::machine::numbers::truncated;
 use crate::schedule::collective::{Collective, Extent, Holders, Kind, Operands};
 use crate::schedule::{Layout, Spans, total_len};
@@ -333,35 +334,10 @@ impl Demand {
 /// A lower bound of the largest load of `k` ports that share `blocks`, sorted from the largest to
 /// the smallest, none of which is split: for few blocks that of the best partition.
 pub(super) fn least_load(blocks: &[f64], k: usize) -> f64 {
-    let at = |i: usize| blocks.get(i).copied().unwrap_or(0.0);
-    let all: f64 = blocks.iter().sum();
-    // Of the k + 1 largest blocks two share a port.
-    let bound = (all / number(k))
-        .max(at(0))
-        .max(at(k.saturating_sub(1)) + at(k));
     if blocks.len() > MAX_PARTITIONED || k >= blocks.len() {
-        return bound;
-    }
-    let mut least = f64::INFINITY;
-    assign(blocks, &mut vec![0.0; k], bound, &mut least);
-    least
-}
-
-/// Lowers `least` to the largest load if `blocks` are added to `loads` in the best way, unless it
-/// has reached `bound`.
-fn assign(blocks: &[f64], loads: &mut [f64], bound: f64, least: &mut f64) {
-    let Some((&block, rest)) = blocks.split_first() else {
-        *least = loads.iter().copied().fold(0.0, f64::max);
-        return;
-    };
-    for port in 0..loads.len() {
-        let load = loads[port];
-        // Of ports with the same load one is tried.
-        if load + block < *least && *least > bound && !loads[..port].contains(&load) {
-            loads[port] = load + block;
-            assign(rest, loads, bound, least);
-            loads[port] = load;
-        }
+        least_end(blocks, k)
+    } else {
+        shares(blocks, k, usize::MAX).0
     }
 }
 
