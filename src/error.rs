@@ -301,3 +301,42 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// `Display` and `FromStr` of a type all of whose values have a name. A name that is typed is
+/// compared as `$plain` writes it.
+macro_rules! named {
+    ($type:ty, $what:literal, $plain:expr) => {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::error::Error;
+
+            /// The value with this name. The message about an unknown name lists all.
+            fn from_str(name: &str) -> $crate::error::Result<$type> {
+                let plain: fn(&str) -> String = $plain;
+                let names = <$type>::ALL.iter().map(|value| value.name());
+                $crate::error::find_name(names, $what, name, plain).map(|i| <$type>::ALL[i])
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+/// The place of `name` among `names`.
+pub(crate) fn find_name(
+    names: impl Iterator<Item = &'static str>,
+    what: &str,
+    name: &str,
+    plain: fn(&str) -> String,
+) -> Result<usize> {
+    let (names, wanted) = (names.collect::<Vec<_>>(), plain(name));
+    let found = names.iter().position(|name| plain(name) == wanted);
+    found.ok_or_else(|| {
+        let all = names.join(", ");
+        Error::usage(format!("unknown {what} '{name}': choose one of {all}"))
+    })
+}

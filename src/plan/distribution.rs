@@ -23,68 +23,48 @@
 //! For an alltoall each rank in turn draws the sizes of its blocks for all ranks
 //! ([`Distribution::pair_sizes`]).
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, named};
 use crate::random::Generator;
 
-/// A family of block sizes: see the [module documentation](self).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the table above says it")]
-pub enum Distribution {
-    Same,
-    Random,
-    RandomDecreasing,
-    RandomIncreasing,
-    Bucket,
-    Spikes,
-    Decreasing,
-    Increasing,
-    Alternating,
-    Skewed,
-    TwoBlocks,
-    Mod3,
+macro_rules! distributions {
+    ($($name:literal $variant:ident,)*) => {
+        /// A family of block sizes: see the [module documentation](self).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "the table above says it")]
+        pub enum Distribution {
+            $($variant,)*
+        }
+
+        impl Distribution {
+            /// All of them, in the order of the table.
+            pub const ALL: [Distribution; [$($name),*].len()] = [$(Distribution::$variant),*];
+
+            /// The name in files and options.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Distribution::$variant => $name,)*
+                }
+            }
+        }
+    };
 }
 
-/// The names, in the order of the table.
-const NAMES: [&str; 12] = [
-    "same",
-    "random",
-    "random-decreasing",
-    "random-increasing",
-    "bucket",
-    "spikes",
-    "decreasing",
-    "increasing",
-    "alternating",
-    "skewed",
-    "two-blocks",
-    "mod3",
-];
+distributions! {
+    "same" Same,
+    "random" Random,
+    "random-decreasing" RandomDecreasing,
+    "random-increasing" RandomIncreasing,
+    "bucket" Bucket,
+    "spikes" Spikes,
+    "decreasing" Decreasing,
+    "increasing" Increasing,
+    "alternating" Alternating,
+    "skewed" Skewed,
+    "two-blocks" TwoBlocks,
+    "mod3" Mod3,
+}
 
 impl Distribution {
-    /// All of them, in the order of the table.
-    pub const ALL: [Distribution; 12] = [
-        Distribution::Same,
-        Distribution::Random,
-        Distribution::RandomDecreasing,
-        Distribution::RandomIncreasing,
-        Distribution::Bucket,
-        Distribution::Spikes,
-        Distribution::Decreasing,
-        Distribution::Increasing,
-        Distribution::Alternating,
-        Distribution::Skewed,
-        Distribution::TwoBlocks,
-        Distribution::Mod3,
-    ];
-
-    /// The name in files and options.
-    pub fn name(self) -> &'static str {
-        NAMES[self as usize]
-    }
-
     /// Sizes of `p` blocks in elements, by rank, in `O(p)` time (`O(p log p)` if sorted).
     ///
     /// # Errors
@@ -153,32 +133,8 @@ fn ensure_fit(blocks: usize, b: usize, rho: usize) -> Result<()> {
     Ok(())
 }
 
-impl fmt::Display for Distribution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Distribution {
-    type Err = Error;
-
-    /// Finds the distribution with this name; case, `-`, `_` and spaces make no difference. The
-    /// message about an unknown name lists the valid ones.
-    fn from_str(name: &str) -> Result<Distribution> {
-        let plain = |s: &str| {
-            let letters = s.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
-            letters.collect::<String>().to_ascii_lowercase()
-        };
-        let normalized = plain(name);
-        Distribution::ALL
-            .into_iter()
-            .find(|d| plain(d.name()) == normalized)
-            .ok_or_else(|| {
-                let names: Vec<_> = Distribution::ALL.iter().map(|d| d.name()).collect();
-                Error::usage(format!(
-                    "unknown distribution '{name}': choose one of {}",
-                    names.join(", ")
-                ))
-            })
-    }
-}
+// Case, `-`, `_` and spaces make no difference.
+named!(Distribution, "distribution", |name| {
+    let letters = name.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
+    letters.collect::<String>().to_ascii_lowercase()
+});

@@ -1,14 +1,13 @@
 //! The element types of vectors.
 
-use std::fmt::{self, Debug, Write};
+use std::fmt::{Debug, Write};
 use std::hash::{DefaultHasher, Hasher};
-use std::str::FromStr;
 
 use super::combine::BuiltIn;
 use super::located::Located;
 use super::op::Op;
 use super::testdata::{Draw, Purpose};
-use crate::error::{Error, Result};
+use crate::error::named;
 
 /// A type of the elements of vectors: one of [`ElementType`], or a type of the caller's own.
 ///
@@ -265,24 +264,4 @@ impl ElementType {
     }
 }
 
-impl fmt::Display for ElementType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for ElementType {
-    type Err = Error;
-
-    /// The element type called `name`. The message about an unknown name lists all.
-    fn from_str(name: &str) -> Result<ElementType> {
-        let named = |t: &ElementType| t.name() == name;
-        ElementType::ALL.iter().copied().find(named).ok_or_else(|| {
-            let names: Vec<_> = ElementType::ALL.iter().map(|t| t.name()).collect();
-            Error::usage(format!(
-                "unknown element type '{name}': choose one of {}",
-                names.join(", ")
-            ))
-        })
-    }
-}
+named!(ElementType, "element type", str::to_owned);

@@ -1,9 +1,6 @@
 //! The names of the built-in operators.
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::error::{Error, Result};
+use crate::error::named;
 
 /// A built-in operator of whatever element type: see [`Operator`](super::Operator).
 ///
@@ -22,52 +19,48 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Op(&'static str);
 
-impl Op {
+macro_rules! operators {
+    ($($(#[$doc:meta])* $constant:ident $name:literal,)*) => {
+        impl Op {
+            $($(#[$doc])* pub const $constant: Op = Op($name);)*
+
+            /// All built-in operators, in the order they are listed to users.
+            pub const ALL: [Op; [$($name),*].len()] = [$(Op::$constant),*];
+        }
+    };
+}
+
+operators! {
     /// Sum; of integers, wrapping around.
-    pub const SUM: Op = Op("sum");
+    SUM "sum",
     /// Product; of integers, wrapping around.
-    pub const PROD: Op = Op("prod");
+    PROD "prod",
     /// Minimum. If an operand is NaN, the result is one of the two.
-    pub const MIN: Op = Op("min");
+    MIN "min",
     /// Maximum. If an operand is NaN, the result is one of the two.
-    pub const MAX: Op = Op("max");
+    MAX "max",
     /// Bitwise and.
-    pub const BAND: Op = Op("band");
+    BAND "band",
     /// Bitwise or.
-    pub const BOR: Op = Op("bor");
+    BOR "bor",
     /// Bitwise exclusive or.
-    pub const BXOR: Op = Op("bxor");
+    BXOR "bxor",
     /// Logical and: 1 where both are not 0, otherwise 0.
-    pub const LAND: Op = Op("land");
+    LAND "land",
     /// Logical or: 1 where one is not 0, otherwise 0.
-    pub const LOR: Op = Op("lor");
+    LOR "lor",
     /// Logical exclusive or: 1 where exactly one is not 0, otherwise 0.
-    pub const LXOR: Op = Op("lxor");
+    LXOR "lxor",
     /// The smaller value with its place; of equal values, the smaller place.
-    pub const MINLOC: Op = Op("minloc");
+    MINLOC "minloc",
     /// The larger value with its place; of equal values, the smaller place.
-    pub const MAXLOC: Op = Op("maxloc");
+    MAXLOC "maxloc",
     /// Composition of affine maps, which does not commute: an element packs a map `x → a x + b`
     /// over 32-bit integers (`a` in the high half), and `f ⊕ g` is `f` after `g`.
-    pub const AFFINE: Op = Op("affine");
+    AFFINE "affine",
+}
 
-    /// All built-in operators, in the order they are listed to users.
-    pub const ALL: [Op; 13] = [
-        Op::SUM,
-        Op::PROD,
-        Op::MIN,
-        Op::MAX,
-        Op::BAND,
-        Op::BOR,
-        Op::BXOR,
-        Op::LAND,
-        Op::LOR,
-        Op::LXOR,
-        Op::MINLOC,
-        Op::MAXLOC,
-        Op::AFFINE,
-    ];
-
+impl Op {
     /// The name in files and on the command line, such as `sum`.
     pub fn name(self) -> &'static str {
         self.0
@@ -79,23 +72,4 @@ impl Op {
     }
 }
 
-impl fmt::Display for Op {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.0)
-    }
-}
-
-impl FromStr for Op {
-    type Err = Error;
-
-    /// Finds the operator with exactly this name. The message about an unknown name lists all.
-    fn from_str(name: &str) -> Result<Op> {
-        let named = |op: &Op| op.0 == name;
-        Op::ALL.into_iter().find(named).ok_or_else(|| {
-            Error::usage(format!(
-                "unknown operator '{name}': choose one of {}",
-                Op::ALL.map(Op::name).join(", ")
-            ))
-        })
-    }
-}
+named!(Op, "operator", str::to_owned);

@@ -4,8 +4,6 @@ mod expected;
 mod row;
 
 use std::borrow::Cow;
-use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +13,7 @@ use self::row::CollectiveRow as Row;
 use self::row::Extent::{Block, Pairs, Whole};
 use self::row::Holders::{AllButFirst, Every, Root, Targets};
 pub use self::row::{CollectiveRow, Extent, Holders, Operands};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, named};
 use crate::machine::CostModel;
 use crate::schedule::{Layout, Span};
 
@@ -321,36 +319,12 @@ impl Kind {
 
     /// Whether contributions are combined, so that a run needs an operator: reduce, allreduce,
     /// reduce_scatter, scan and exscan.
-    pub fn reduces(self) -> bool {
+    pub const fn reduces(self) -> bool {
         self.row().combines.is_some()
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Kind {
-    type Err = Error;
-
-    /// Finds the kind with this name (`-` and `_` are equivalent). The message about an unknown one
-    /// lists all.
-    fn from_str(name: &str) -> Result<Kind> {
-        let normalized = name.replace('-', "_");
-        Kind::ALL
-            .into_iter()
-            .find(|k| k.name() == normalized)
-            .ok_or_else(|| {
-                let names: Vec<_> = Kind::ALL.iter().map(|k| k.name()).collect();
-                Error::usage(format!(
-                    "unknown collective '{name}': choose one of {}",
-                    names.join(", ")
-                ))
-            })
-    }
-}
+named!(Kind, "collective", |name| name.replace('-', "_"));
 
 impl Collective {
     /// The root, if the collective has one.
