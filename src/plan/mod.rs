@@ -199,6 +199,7 @@ pub(crate) mod gather {
     pub use self::problem::GatherProblem;
     use self::problem::{ensure_few, fastest};
     pub use self::tree::{Child, GatherTree};
+    pub(in crate::plan) use self::tree_costs::TreeCosts;
 }
 
 pub(crate) mod nodes {

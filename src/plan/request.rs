@@ -389,6 +389,11 @@ impl Request {
         collective.with_targets(targets.unwrap_or_else(|| (0..self.ranks).collect()))
     }
 
+    /// The root, unless it is free.
+    pub(in crate::plan) fn given_root(&self) -> Option<usize> {
+        (!self.root_free).then_some(self.root)
+    }
+
     /// Number of elements of each rank's block of a gather, scatter or allgather.
     pub(crate) fn block_sizes(&self) -> Vec<usize> {
         match &self.blocks {

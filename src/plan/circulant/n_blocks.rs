@@ -45,10 +45,8 @@ pub(in crate::plan) const REDUCE: Row = Row {
 };
 
 pub(in crate::plan) const BROADCAST: Row = Row {
-    collective: Kind::Broadcast,
-    commutative_only: false,
     published: Some(|x| Some(x.rounds("Theorem 2; Träff 2022", x.l - 1.0, 1.0))),
-    ..REDUCE
+    ..REDUCE.also(Kind::Broadcast)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

@@ -29,19 +29,14 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
-    collective: Kind::Allreduce,
-    commutative_only: true,
     transfers: row::logarithmic_twice,
     source: "Bruck et al. 1997, there and back",
     rounds: "2 ceil(log_{k+1} p) on k ports (bi), up to 3 times that (uni)",
     volume: "2(p-1) m",
-    ..ALLGATHER
+    ..ALLGATHER.also(Kind::Allreduce)
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
-    planner: ALLGATHER.planner,
-    ..row::reduce_scatter(ALLGATHER, time)
-};
+pub(in crate::plan) const REDUCE_SCATTER: Row = ALLGATHER.also(Kind::ReduceScatter);
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     compose::plan(request, |blocks| allgather(request, 0, blocks))

@@ -40,18 +40,13 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     ..row::new("fibonacci", Kind::Allgather, plan).timed(time)
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
-    planner: ALLGATHER.planner,
-    ..row::reduce_scatter(ALLGATHER, time)
-};
+pub(in crate::plan) const REDUCE_SCATTER: Row = ALLGATHER.also(Kind::ReduceScatter);
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
-    collective: Kind::Allreduce,
-    commutative_only: true,
     transfers: row::logarithmic_twice,
     rounds: "twice the least k with F_(k-1) >= floor(p/2), about 2.88 log2 p + 2; p odd: 4 more",
     volume: "2(p-1) m",
-    ..ALLGATHER
+    ..ALLGATHER.also(Kind::Allreduce)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

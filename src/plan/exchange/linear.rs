@@ -23,10 +23,9 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     ..row::new("linear", Kind::Allgather, plan).timed(time)
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
-    planner: ALLGATHER.planner,
-    ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
-};
+pub(in crate::plan) const REDUCE_SCATTER: Row = ALLGATHER
+    .also(Kind::ReduceScatter)
+    .timed(reduce_scatter_time);
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     compose::plan(request, rounds)

@@ -37,11 +37,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     )
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
-    collective: Kind::ReduceScatter,
-    commutative_only: true,
-    ..ALLGATHER
-};
+pub(in crate::plan) const REDUCE_SCATTER: Row = ALLGATHER.also(Kind::ReduceScatter);
 
 /// Blocks in a message at most: a power of two.
 const MAX_BLOCKS: usize = 8;

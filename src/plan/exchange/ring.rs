@@ -27,19 +27,13 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
-    collective: Kind::Allreduce,
-    commutative_only: true,
     transfers: row::for_each_pair_twice,
     rounds: "2(p-1) (bi), 4(p-1) (uni; p odd: more)",
     volume: "2(p-1) m",
-    ..ALLGATHER
+    ..ALLGATHER.also(Kind::Allreduce)
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
-    collective: Kind::ReduceScatter,
-    commutative_only: true,
-    ..ALLGATHER
-};
+pub(in crate::plan) const REDUCE_SCATTER: Row = ALLGATHER.also(Kind::ReduceScatter);
 
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     compose::programs(request, Ring::new, longest)

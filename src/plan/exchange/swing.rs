@@ -37,20 +37,16 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
 };
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
-    collective: Kind::ReduceScatter,
-    commutative_only: true,
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
-    ..ALLGATHER
+    ..ALLGATHER.also(Kind::ReduceScatter)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
-    collective: Kind::Allreduce,
-    commutative_only: true,
     transfers: row::logarithmic_twice,
     rounds: "2 floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
     volume: "2(p-1) m",
     planner: Planner::Direct(allreduce),
-    ..ALLGATHER
+    ..ALLGATHER.also(Kind::Allreduce)
 };
 
 pub(in crate::plan) const WHOLE_ALLREDUCE: Row = Row {

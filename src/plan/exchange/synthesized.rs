@@ -27,10 +27,8 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
 };
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
-    collective: Kind::ReduceScatter,
-    commutative_only: true,
     same_as: |request| (!is_known(request)).then_some(&fibonacci::REDUCE_SCATTER),
-    ..ALLGATHER
+    ..ALLGATHER.also(Kind::ReduceScatter)
 };
 
 fn is_known(request: &Request) -> bool {

@@ -48,11 +48,7 @@ pub(in crate::plan) const RING_REDUCE: Row = Row {
     ..REDUCE
 };
 
-pub(in crate::plan) const RING_BROADCAST: Row = Row {
-    collective: Kind::Broadcast,
-    commutative_only: false,
-    ..RING_REDUCE
-};
+pub(in crate::plan) const RING_BROADCAST: Row = RING_REDUCE.also(Kind::Broadcast);
 
 /// Plans the reduction: Bruck's allgather backwards, then the gather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -24,22 +24,15 @@ use crate::plan::prelude::*;
 /// Approximate number of messages to compare for all free roots together: about a second.
 const MAX_WORK: usize = 1 << 28;
 
-/// The best tree found for a reduction of `size` bytes to `root`, or to the best root if `None`, in
-/// which rank `r` takes `combine[r]` to combine a message with its own data.
+/// The best tree found to `root`, or to the best root if `None`.
 ///
 /// # Errors
 /// The links do not connect all ranks to the root.
-pub(in crate::plan) fn reduction_tree(
-    cost: &CostModel,
-    size: u64,
-    combine: Vec<f64>,
-    root: Option<usize>,
-) -> Result<GatherTree> {
-    let costs = TreeCosts::of_reduction(cost, size, combine);
+pub(in crate::plan) fn tree_by(costs: &TreeCosts, root: Option<usize>) -> Result<GatherTree> {
     if costs.ranks() <= EXACT {
-        Sets::new(&costs, Parts::All, 1, EXACT)?.tree(root)
+        Sets::new(costs, Parts::All, 1, EXACT)?.tree(root)
     } else {
-        tree(&costs, root)
+        tree(costs, root)
     }
 }
 

@@ -36,8 +36,7 @@
 mod rank_ordered;
 
 pub use rank_ordered::binary;
-pub(super) use rank_ordered::rank_ordered;
-pub(in crate::plan) use rank_ordered::{binary_reduction_tree, ternary};
+pub(in crate::plan) use rank_ordered::{rank_ordered, ternary};
 
 use super::tree::{Range, Received};
 use super::tree_costs::TreeCosts;
@@ -53,23 +52,12 @@ const MAX_KEPT: usize = (4 << 30) / 24;
 
 /// The best adjacent tree. See the [module documentation](self) for time and memory.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
-    let platform = TreeCosts::of(problem);
-    let mut program = RangeCells::new(&platform)?;
-    program.fill()?;
-    program.tree(problem.root())
+    tree_by(&TreeCosts::of(problem), problem.root())
 }
 
-/// The best ordered tree for a reduction of `size` bytes to `root`, or to the best root if `None`.
-/// Every message has this size, and rank `r` takes `combine[r]` to combine it with its own data.
-/// Takes as long as [`tree`].
-pub(crate) fn reduction_tree(
-    cost: &CostModel,
-    size: u64,
-    combine: Vec<f64>,
-    root: Option<usize>,
-) -> Result<GatherTree> {
-    let platform = TreeCosts::of_reduction(cost, size, combine);
-    let mut program = RangeCells::new(&platform)?;
+/// The best ordered tree to `root`, or to the best root if `None`.
+pub(in crate::plan) fn tree_by(platform: &TreeCosts, root: Option<usize>) -> Result<GatherTree> {
+    let mut program = RangeCells::new(platform)?;
     program.fill()?;
     program.tree(root)
 }

@@ -55,9 +55,9 @@ impl GatherProblem {
         request.validate()?;
         let blocks = request.block_sizes();
         let bytes = |&n: &usize| bytes(n, request.element_bytes);
-        let root = (!request.root_free).then_some(request.root);
         let sizes = blocks.iter().map(bytes).collect();
-        GatherProblem::new(sizes, request.cost.clone(), root)?.with_ports(request.ports.k())
+        GatherProblem::new(sizes, request.cost.clone(), request.given_root())?
+            .with_ports(request.ports.k())
     }
 
     /// The same problem with `ported` ports per rank, for the planners that use several.

@@ -6,7 +6,7 @@ use crate::plan::prelude::*;
 
 /// The costs of messages and copies, for blocks of different sizes or messages of equal size.
 #[derive(Debug)]
-pub(super) struct TreeCosts<'a> {
+pub(in crate::plan) struct TreeCosts<'a> {
     pub(super) cost: &'a CostModel,
     /// Total size in bytes of the blocks of all lower ranks; the last entry is the size of all
     /// blocks.
@@ -39,7 +39,11 @@ impl<'a> TreeCosts<'a> {
 
     /// Those of a reduction: every message has `size` bytes, and rank `r` takes `combine[r]` to
     /// combine it with its own data.
-    pub(super) fn of_reduction(cost: &'a CostModel, size: u64, combine: Vec<f64>) -> TreeCosts<'a> {
+    pub(in crate::plan) fn of_reduction(
+        cost: &'a CostModel,
+        size: u64,
+        combine: Vec<f64>,
+    ) -> TreeCosts<'a> {
         let ranks = combine.len();
         TreeCosts {
             cost,

@@ -285,6 +285,15 @@ impl Row {
         }
     }
 
+    /// The row of the same planner for another collective, whose operator commutes if it has one.
+    pub(in crate::plan) const fn also(self, collective: Kind) -> Row {
+        Row {
+            collective,
+            commutative_only: collective.reduces(),
+            ..self
+        }
+    }
+
     /// The row as a base for another collective: without best segment and published table.
     pub(in crate::plan) const fn for_another_collective(self) -> Row {
         Row {

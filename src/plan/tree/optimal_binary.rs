@@ -10,7 +10,7 @@
 //!
 //! Example, `p = 4`, root 0, all messages take 1: 2→1 and 3→0, then 1→0 (2 in all).
 
-use super::ordered::{broadcast_along, reduce_along, whole_messages};
+use super::ordered::{along, costs};
 use crate::plan::gather::{GatherTree, heterogeneous};
 use crate::plan::prelude::*;
 
@@ -22,25 +22,13 @@ pub(in crate::plan) const REDUCE: Row = Row {
     source: "Träff, optimal gather trees, section 3.3",
     rounds: "those of the best binary tree in rank order",
     best_root: BestRoot::Own,
-    ..row::new("optimal-binary", Kind::Reduce, reduce)
+    ..row::new("optimal-binary", Kind::Reduce, |request| {
+        along(tree, request)
+    })
 };
 
-pub(in crate::plan) const BROADCAST: Row = Row {
-    collective: Kind::Broadcast,
-    commutative_only: false,
-    planner: Planner::Direct(broadcast),
-    ..REDUCE
-};
-
-fn reduce(request: &Request) -> Result<Schedule> {
-    reduce_along(tree, request, true)
-}
-
-fn broadcast(request: &Request) -> Result<Schedule> {
-    broadcast_along(tree, request)
-}
+pub(in crate::plan) const BROADCAST: Row = REDUCE.also(Kind::Broadcast);
 
 fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
-    let (size, combine, root) = whole_messages(request, combines);
-    heterogeneous::binary_reduction_tree(&request.cost, size, combine, root)
+    heterogeneous::rank_ordered(&costs(request, combines), request.given_root(), Some(2))
 }

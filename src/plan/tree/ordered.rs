@@ -15,7 +15,7 @@
 //! Example, `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
 
 use crate::machine::bytes;
-use crate::plan::gather::{GatherTree, heterogeneous};
+use crate::plan::gather::{GatherTree, TreeCosts, heterogeneous};
 use crate::plan::prelude::*;
 use crate::plan::tree::binomial;
 
@@ -24,33 +24,26 @@ pub(in crate::plan) const REDUCE: Row = Row {
     rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
     max_ranks_with_links: Some(heterogeneous::MAX_RANKS),
     best_root: BestRoot::Own,
-    ..row::new("ordered", Kind::Reduce, plan).timed(binomial::time)
+    ..row::new("ordered", Kind::Reduce, |request| along(tree, request)).timed(binomial::time)
 };
 
-pub(in crate::plan) const BROADCAST: Row = Row {
-    collective: Kind::Broadcast,
-    planner: Planner::Direct(broadcast),
-    ..REDUCE
-};
-
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduce_along(tree, request, true)
-}
-
-pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
-    broadcast_along(tree, request)
-}
+pub(in crate::plan) const BROADCAST: Row = REDUCE.also(Kind::Broadcast);
 
 /// A tree for a reduction. If it does not combine, it is the reversal of a broadcast.
 pub(super) type ReductionTree = fn(&Request, bool) -> Result<GatherTree>;
 
-/// The reduction along a tree.
-pub(super) fn reduce_along(
-    tree: ReductionTree,
-    request: &Request,
-    combines: bool,
-) -> Result<Schedule> {
-    let tree = tree(request, combines)?;
+/// The reduction along a tree, or the broadcast: the reversal of a reduction with links in the
+/// opposite direction.
+pub(super) fn along(tree: ReductionTree, request: &Request) -> Result<Schedule> {
+    if request.kind.reduces() {
+        return reduce(&tree(request, true)?, request);
+    }
+    let reversed = request.cost.clone().reversed_links()?;
+    let request = request.clone().cost(reversed).keep_order(false);
+    reduce(&tree(&request, false)?, &request)?.into_reversed()
+}
+
+fn reduce(tree: &GatherTree, request: &Request) -> Result<Schedule> {
     let root = tree.root();
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     let parents = tree.parents();
@@ -66,15 +59,8 @@ pub(super) fn reduce_along(
     b.build()
 }
 
-/// The broadcast along a tree: the reversal of a reduction with links in the opposite direction.
-pub(super) fn broadcast_along(tree: ReductionTree, request: &Request) -> Result<Schedule> {
-    let reversed = request.cost.clone().reversed_links()?;
-    let request = request.clone().cost(reversed).keep_order(false);
-    reduce_along(tree, &request, false)?.into_reversed()
-}
-
-/// Bytes of a message, the time that each rank takes to combine it, and the root unless it is free.
-pub(super) fn whole_messages(request: &Request, combines: bool) -> (u64, Vec<f64>, Option<usize>) {
+/// The costs of messages that have the whole vector, and are combined or not.
+pub(super) fn costs(request: &Request, combines: bool) -> TreeCosts<'_> {
     let size = bytes(request.elements(), request.element_bytes);
     let combine = |r: usize| {
         if combines {
@@ -83,15 +69,17 @@ pub(super) fn whole_messages(request: &Request, combines: bool) -> (u64, Vec<f64
             0.0
         }
     };
-    let root = (!request.root_free).then_some(request.root);
-    (size, (0..request.ranks).map(combine).collect(), root)
+    TreeCosts::of_reduction(
+        &request.cost,
+        size,
+        (0..request.ranks).map(combine).collect(),
+    )
 }
 
 fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
     let p = request.ranks;
     if request.cost.links().is_some() {
-        let (size, combine, root) = whole_messages(request, combines);
-        return heterogeneous::reduction_tree(&request.cost, size, combine, root);
+        return heterogeneous::tree_by(&costs(request, combines), request.given_root());
     }
     let mut tree = GatherTree::unconnected(p, request.root);
     halve(&mut tree, 0, p, request.root);

@@ -10,7 +10,7 @@
 //!
 //! Example, links 0-1, 1-2, 1-3, 2-4 of cost 1, broadcast from 0: 0→1; then 1→2; then 2→4 and 1→3.
 
-use super::ordered::{broadcast_along, reduce_along, whole_messages};
+use super::ordered::{along, costs};
 use crate::plan::gather::{GatherTree, earliest};
 use crate::plan::prelude::*;
 
@@ -22,25 +22,11 @@ pub(in crate::plan) const REDUCE: Row = Row {
     source: "Träff, optimal gather trees, Proposition 2; Bhat, Raghavendra, Prasanna 2003",
     rounds: "those of the best of all trees (p <= 12), or of one whose next message ends first",
     best_root: BestRoot::Own,
-    ..row::new("unordered", Kind::Reduce, reduce)
+    ..row::new("unordered", Kind::Reduce, |request| along(tree, request))
 };
 
-pub(in crate::plan) const BROADCAST: Row = Row {
-    collective: Kind::Broadcast,
-    commutative_only: false,
-    planner: Planner::Direct(broadcast),
-    ..REDUCE
-};
-
-fn reduce(request: &Request) -> Result<Schedule> {
-    reduce_along(tree, request, true)
-}
-
-fn broadcast(request: &Request) -> Result<Schedule> {
-    broadcast_along(tree, request)
-}
+pub(in crate::plan) const BROADCAST: Row = REDUCE.also(Kind::Broadcast);
 
 fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
-    let (size, combine, root) = whole_messages(request, combines);
-    earliest::reduction_tree(&request.cost, size, combine, root)
+    earliest::tree_by(&costs(request, combines), request.given_root())
 }

@@ -25,19 +25,9 @@ pub(in crate::plan) fn ternary(problem: &GatherProblem) -> Result<GatherTree> {
     rank_ordered(&TreeCosts::of(problem), problem.root(), Some(3))
 }
 
-/// The best binary tree for a reduction; see [`reduction_tree`](super::reduction_tree).
-pub(in crate::plan) fn binary_reduction_tree(
-    cost: &CostModel,
-    size: u64,
-    combine: Vec<f64>,
-    root: Option<usize>,
-) -> Result<GatherTree> {
-    rank_ordered(&TreeCosts::of_reduction(cost, size, combine), root, Some(2))
-}
-
 /// The best tree to `root`, or to the best root if `None`, in which no rank receives more than
 /// `max_children` messages.
-pub(in crate::plan::gather) fn rank_ordered(
+pub(in crate::plan) fn rank_ordered(
     platform: &TreeCosts,
     root: Option<usize>,
     max_children: Option<usize>,
