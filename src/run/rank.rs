@@ -235,7 +235,7 @@ impl<'t> Rank<'t> {
 
     pub(super) fn close_and_hold(&mut self, memory: &ScopeBuffer<'t>) -> Result<()> {
         self.close_send(memory)?;
-        self.hold(self.clock.free(OUT));
+        self.gate(self.clock.free(OUT));
         Ok(())
     }
 
@@ -315,7 +315,7 @@ impl<'t> Rank<'t> {
             self.clock.transferred(IN, &[], &accessed(&spans), end);
             end
         };
-        self.hold(done);
+        self.gate(done);
         Ok(())
     }
 
@@ -415,7 +415,7 @@ impl<'t> Rank<'t> {
         memory.local(&dst, &src, op);
         self.moving = None;
         let done = (self.clock).local(&accessed(&src), &accessed(&dst), time);
-        self.hold(done);
+        self.gate(done);
         Ok(())
     }
 
@@ -467,19 +467,13 @@ impl<'t> Rank<'t> {
         }
     }
 
-    /// Under a paced clock, waits until model time `ready` before a step starts.
+    /// Under a paced clock, waits until this model time, before a step starts or ends.
     #[inline]
-    fn gate(&mut self, ready: f64) {
+    fn gate(&mut self, time: f64) {
         if self.context.run.paced {
-            let ready = self.start + nanoseconds(ready);
-            call!(self.link, link => link.pace(ready, false));
+            let instant = self.start + nanoseconds(time);
+            call!(self.link, link => link.pace(instant, false));
         }
-    }
-
-    /// Under a paced clock, waits until model time `end` before a step ends.
-    #[inline]
-    fn hold(&mut self, end: f64) {
-        self.gate(end);
     }
 }
 

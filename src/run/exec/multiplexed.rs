@@ -11,14 +11,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::executor::{Peers, RankExecutor};
-use super::runner::{AtStep, Runner, RunnerJob, TeamThread};
+use super::runner::AtStep;
 use crate::run::failure::Failure;
 use crate::run::placement::{first_rank, worker_of};
 use crate::run::sync::{AtomicU64, Ordering};
-use crate::run::transfer::{Buffer, RankMemory};
+use crate::run::transfer::RankMemory;
 use crate::run::tuning::WORKER_POLLS_BEFORE_CHECK;
 use crate::run::wait::{Inbox, QueueNode, TeamState, Waiter};
 
@@ -61,7 +61,7 @@ impl<'f> WorkerSet<'f> {
 #[derive(Debug)]
 pub(super) struct Worker<'f> {
     workers: &'f WorkerSet<'f>,
-    thread: TeamThread<'f>,
+    me: usize,
     first: usize,
     last: usize,
     /// Own ranks to poll, as a stack: the data of the last one is still in the cache.
@@ -94,15 +94,14 @@ impl Peers for Worker<'_> {
 impl<'f> Worker<'f> {
     pub(super) fn new(
         workers: &'f WorkerSet<'f>,
-        thread: TeamThread<'f>,
+        me: usize,
         deadline: Duration,
         at: &'f AtStep,
     ) -> Self {
-        let me = thread.me;
         let (first, last) = (workers.first(me), workers.first(me + 1));
         Worker {
             workers,
-            thread,
+            me,
             first,
             last,
             ready: RefCell::new(Vec::with_capacity(last - first)),
@@ -175,38 +174,16 @@ impl<'f> Worker<'f> {
     }
 }
 
-impl Runner for Worker<'_> {
-    type Carrier<'b, 'j>
-        = RankMemory<'b, 'j>
-    where
-        Self: 'b;
-
-    fn carrier<'b, 'j>(
-        &'b self,
-        job: &RunnerJob<'j>,
-        rank: usize,
-        buffer: Buffer<'b>,
-    ) -> RankMemory<'b, 'j> {
-        job.memory(rank, buffer)
-    }
-
-    fn meet(&self) -> Result<(), Failure> {
-        self.thread.meet()
-    }
-
-    fn start_together(&self, epoch: Instant, late: Option<Duration>) -> Result<Instant, Failure> {
-        self.thread.start_together(epoch, late)
-    }
-
-    fn run_once<'b, 'j>(
+impl Worker<'_> {
+    /// Runs the programs of its ranks once.
+    pub(super) fn run_once<'b, 'j>(
         &self,
         programs: &mut [impl RankExecutor<'j>],
         memories: &mut [RankMemory<'b, 'j>],
-        _: Instant,
         run: u64,
     ) -> Result<(), Failure> {
-        let mut waiter = Waiter::new(self.workers.state, self.thread.me, self.deadline, false);
-        let inbox = &self.workers.inboxes[self.thread.me];
+        let mut waiter = Waiter::new(self.workers.state, self.me, self.deadline, false);
+        let inbox = &self.workers.inboxes[self.me];
         let mut unfinished = programs.len();
         (self.first..self.last)
             .rev()

@@ -9,13 +9,15 @@ use super::executor::RankExecutor;
 use super::multiplexed::{Worker, WorkerSet};
 use super::recorder::{Stopwatch, since};
 use super::rendezvous::RendezvousExecutor;
-use super::runner::{AtStep, Runner, RunnerJob, TeamThread};
+use super::runner::{AtStep, Runner, RunnerJob};
 use crate::error::{Error, Result};
 use crate::run::failure::{Failure, panic_message, panicked};
 use crate::run::placement::Workers;
-use crate::run::sync::{AtomicU64, Mutex, StopFlag};
+use crate::run::sync::{AtomicU64, Mutex, Ordering, StopFlag};
 use crate::run::team::Team;
 use crate::run::transfer::{Buffer, RankMemory};
+use crate::run::tuning::START_DELAY;
+use crate::run::wait::TeamState;
 
 /// Start and end of a repetition, in nanoseconds since the run's epoch.
 pub(crate) type Wall = (u64, u64);
@@ -40,13 +42,19 @@ pub(crate) struct RankReport {
 /// The reports of a thread's ranks, and the times of its repetitions.
 pub(crate) type ThreadReport = (Vec<RankReport>, Vec<Wall>);
 
-/// A rank with a thread of its own.
-struct OwnThread<'a> {
-    thread: TeamThread<'a>,
-    at: &'a AtStep,
+/// A thread of a team, which meets the others.
+struct TeamThread<'t> {
+    /// The number by which the team's state knows the thread.
+    me: usize,
+    state: &'t TeamState,
+    /// Where the threads agree on the start of a repetition, in nanoseconds since the epoch.
+    start_ns: &'t AtomicU64,
+    at: &'t AtStep,
+    /// If it runs several ranks.
+    worker: Option<Worker<'t>>,
 }
 
-impl Runner for OwnThread<'_> {
+impl Runner for TeamThread<'_> {
     type Carrier<'b, 'j>
         = RankMemory<'b, 'j>
     where
@@ -62,11 +70,27 @@ impl Runner for OwnThread<'_> {
     }
 
     fn meet(&self) -> Result<(), Failure> {
-        self.thread.meet()
+        self.state.meet(self.me).map_err(|_| Failure::Aborted)
     }
 
     fn start_together(&self, epoch: Instant, late: Option<Duration>) -> Result<Instant, Failure> {
-        self.thread.start_together(epoch, late)
+        // A single rank never waits for another, and would not end.
+        if self.state.is_aborted() {
+            return Err(Failure::Aborted);
+        }
+        self.meet()?;
+        let Some(late) = late else {
+            return Ok(Instant::now());
+        };
+        if self.me == 0 {
+            let start = epoch.elapsed() + START_DELAY;
+            let start = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
+            self.start_ns.store(start, Ordering::Release);
+        }
+        self.meet()?;
+        let start = epoch + Duration::from_nanos(self.start_ns.load(Ordering::Acquire));
+        self.state.pace(self.me, start + late, !late.is_zero());
+        Ok(start)
     }
 
     #[inline]
@@ -77,10 +101,12 @@ impl Runner for OwnThread<'_> {
         start: Instant,
         run: u64,
     ) -> Result<(), Failure> {
+        if let Some(worker) = &self.worker {
+            return worker.run_once(executors, memories, run);
+        }
         for (executor, memory) in executors.iter_mut().zip(memories) {
-            let state = self.thread.state;
             self.at
-                .during(executor, |e| e.run(memory, state, start, run))?;
+                .during(executor, |e| e.run(memory, self.state, start, run))?;
         }
         Ok(())
     }
@@ -101,18 +127,15 @@ pub(super) fn repeat_on_all(
     let thread_main = |me: usize| {
         let own = workers.as_ref().map_or(me..me + 1, |w| w.ranks_of(me));
         let at = AtStep::new(own.start);
+        let worker = |workers| Worker::new(workers, me, job.context.deadline, &at);
         let thread = TeamThread {
             me,
             state: &team.state,
             start_ns: &start_ns,
+            at: &at,
+            worker: workers.as_ref().map(worker),
         };
-        let work = AssertUnwindSafe(|| match &workers {
-            None => repeat(job, own, &OwnThread { thread, at: &at }),
-            Some(workers) => {
-                let worker = Worker::new(workers, thread, job.context.deadline, &at);
-                repeat(job, own, &worker)
-            }
-        });
+        let work = AssertUnwindSafe(|| repeat(job, own, &thread));
         match catch_unwind(work) {
             Ok(Ok(report)) => *reports[me].lock() = Some(report),
             Ok(Err(Failure::Aborted)) => {}

@@ -11,11 +11,8 @@ use super::executor::RankExecutor;
 use super::program::Program;
 use crate::run::context::RunContext;
 use crate::run::failure::Failure;
-use crate::run::sync::{AtomicU64, Ordering};
 use crate::run::testdata::RunBuffers;
 use crate::run::transfer::{Buffer, RankMemory};
-use crate::run::tuning::START_DELAY;
-use crate::run::wait::TeamState;
 
 /// What the threads or processes of a run need.
 #[derive(Debug)]
@@ -78,46 +75,6 @@ pub(crate) trait Runner {
         start: Instant,
         run: u64,
     ) -> Result<(), Failure>;
-}
-
-/// A thread of a team, which meets the others.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TeamThread<'t> {
-    /// The number by which the team's state knows the thread.
-    pub(super) me: usize,
-    pub(super) state: &'t TeamState,
-    /// Where the threads agree on the start of a repetition, in nanoseconds since the epoch.
-    pub(super) start_ns: &'t AtomicU64,
-}
-
-impl TeamThread<'_> {
-    pub(super) fn meet(&self) -> Result<(), Failure> {
-        self.state.meet(self.me).map_err(|_| Failure::Aborted)
-    }
-
-    pub(super) fn start_together(
-        &self,
-        epoch: Instant,
-        late: Option<Duration>,
-    ) -> Result<Instant, Failure> {
-        // A single rank never waits for another, and would not end.
-        if self.state.is_aborted() {
-            return Err(Failure::Aborted);
-        }
-        self.meet()?;
-        let Some(late) = late else {
-            return Ok(Instant::now());
-        };
-        if self.me == 0 {
-            let start = epoch.elapsed() + START_DELAY;
-            let start = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
-            self.start_ns.store(start, Ordering::Release);
-        }
-        self.meet()?;
-        let start = epoch + Duration::from_nanos(self.start_ns.load(Ordering::Acquire));
-        self.state.pace(self.me, start + late, !late.is_zero());
-        Ok(start)
-    }
 }
 
 /// The rank that a thread runs, and its step, for the error of a panic.
