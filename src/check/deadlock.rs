@@ -37,21 +37,9 @@ struct WaitLink {
     shared: Option<(usize, usize)>,
 }
 
-/// The cause of the cycles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    /// More ports of the same kind, or one of each kind, would resolve them.
-    Ports,
-    None,
-}
-
 impl Stuck<'_> {
     pub(super) fn report(&self, findings: &mut Findings) {
-        let cause = if self.completes_with_ports() {
-            Cause::Ports
-        } else {
-            Cause::None
-        };
+        let by_ports = self.completes_with_ports();
         let mut owners = None;
         let mut seen = HashSet::new();
         for cycle in self.cycles() {
@@ -67,19 +55,21 @@ impl Stuck<'_> {
             }
             let owners = owners.get_or_insert_with(|| self.owners());
             let links = self.links(&cycle, owners);
-            self.push_findings(&links, cause, findings);
+            self.push_findings(&links, by_ports, findings);
         }
     }
 
-    fn push_findings(&self, links: &[WaitLink], cause: Cause, findings: &mut Findings) {
-        let mut found = false;
-        if cause == Cause::Ports {
-            for link in links.iter().filter(|l| self.only_shares_port(l)) {
-                found = true;
-                findings.push(|| self.two_ports(link, links));
-            }
+    /// `by_ports` says whether more ports of the same kind, or one of each kind, would resolve the
+    /// cycles.
+    fn push_findings(&self, links: &[WaitLink], by_ports: bool, findings: &mut Findings) {
+        let shared = links
+            .iter()
+            .filter(|l| by_ports && self.only_shares_port(l));
+        let shared: Vec<_> = shared.collect();
+        for link in &shared {
+            findings.push(|| self.two_ports(link, links));
         }
-        if !found {
+        if shared.is_empty() {
             findings.push(|| self.deadlock(links));
         }
     }

@@ -68,25 +68,14 @@ impl Schedule {
 /// The step of `rank` in the reversed schedule; `combine` if the reversed collective reduces.
 pub(crate) fn reversed_step(rank: usize, step: Step, combine: bool) -> Step {
     match step {
-        Step::Send { to, spans, port } if combine => Step::RecvCombine {
-            from: to,
-            spans,
-            order: Order::by_rank(rank, to),
-            port,
-        },
-        Step::Send { to, spans, port } => Step::Recv {
-            from: to,
-            spans,
-            port,
-        },
+        Step::Send { to, spans, port } if combine => {
+            Step::recv_combine(to, spans, Order::by_rank(rank, to)).on_port(port)
+        }
+        Step::Send { to, spans, port } => Step::recv(to, spans).on_port(port),
         Step::Recv { from, spans, port }
         | Step::RecvCombine {
             from, spans, port, ..
-        } => Step::Send {
-            to: from,
-            spans,
-            port,
-        },
+        } => Step::send(from, spans).on_port(port),
         Step::Copy { src, dst } if combine => Step::combine(dst, src, Order::MineFirst),
         Step::Copy { src, dst } | Step::Combine { src, dst, .. } => Step::copy(dst, src),
     }

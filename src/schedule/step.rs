@@ -170,13 +170,14 @@ impl Step {
         self
     }
 
-    /// The same step with another rank at the other end. Local steps stay as they are.
-    pub(crate) fn with_peer(mut self, rank: usize) -> Step {
+    /// The same step with the rank at the other end that `of` maps it to. Local steps stay as they
+    /// are.
+    pub(crate) fn with_peer(mut self, of: impl FnOnce(usize) -> usize) -> Step {
         if let Step::Send { to: peer, .. }
         | Step::Recv { from: peer, .. }
         | Step::RecvCombine { from: peer, .. } = &mut self
         {
-            *peer = rank;
+            *peer = of(*peer);
         }
         self
     }

@@ -143,45 +143,21 @@ impl Map {
 
     /// The step over the rank's buffer, with its peer among `members`; `None` for a copy of what is
     /// where it is to be.
-    fn moved(&self, step: Step, members: &[usize]) -> Option<Step> {
-        Some(match step {
-            Step::Send { to, spans, port } => Step::Send {
-                to: members[to],
-                spans: self.spans(&spans),
-                port,
-            },
-            Step::Recv { from, spans, port } => Step::Recv {
-                from: members[from],
-                spans: self.spans(&spans),
-                port,
-            },
-            Step::RecvCombine {
-                from,
-                spans,
-                order,
-                port,
-            } => Step::RecvCombine {
-                from: members[from],
-                spans: self.spans(&spans),
-                order,
-                port,
-            },
-            Step::Copy { src, dst } => {
-                let (mut from, mut to) = (Spans::new(), Spans::new());
-                for run in paired(&self.spans(&src), &self.spans(&dst)).ok()? {
-                    if run.phase.offset != run.offset {
-                        from.push(run.phase);
-                        to.push(Span::new(run.offset, run.phase.len));
-                    }
-                }
-                return (!from.is_empty()).then_some(Step::Copy { src: from, dst: to });
+    fn moved(&self, mut step: Step, members: &[usize]) -> Option<Step> {
+        for spans in step.spans_mut() {
+            *spans = self.spans(spans);
+        }
+        let Step::Copy { src, dst } = step else {
+            return Some(step.with_peer(|peer| members[peer]));
+        };
+        let (mut from, mut to) = (Spans::new(), Spans::new());
+        for run in paired(&src, &dst).ok()? {
+            if run.phase.offset != run.offset {
+                from.push(run.phase);
+                to.push(Span::new(run.offset, run.phase.len));
             }
-            Step::Combine { src, dst, order } => Step::Combine {
-                src: self.spans(&src),
-                dst: self.spans(&dst),
-                order,
-            },
-        })
+        }
+        (!from.is_empty()).then_some(Step::Copy { src: from, dst: to })
     }
 }
 

@@ -34,10 +34,8 @@ pub(super) fn multicast(request: &Request, broadcast: &'static Row) -> Result<Sc
     }
     let ports = schedule.ports();
     for (&rank, program) in members.iter().zip(schedule.into_programs()) {
-        let steps = program.into_iter().map(|step| match step.peer() {
-            Some(peer) => step.with_peer(members[peer]),
-            None => step,
-        });
+        let steps = program.into_iter();
+        let steps = steps.map(|step| step.with_peer(|peer| members[peer]));
         programs[rank] = steps.collect();
     }
     Schedule::new(ports, collective, layout, programs)

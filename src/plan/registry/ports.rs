@@ -109,12 +109,9 @@ impl DynScheduleSource for OnPorts {
 fn on_ports(schedule: Schedule, ports: Ports) -> Result<Schedule> {
     let (own, collective) = (schedule.ports(), schedule.collective().clone());
     let layout = schedule.layout().to_vec();
-    let on_port = |step: Step| match step.port() {
-        Some(port) => {
-            let port = number(ports, own, step.is_send(), port);
-            step.on_port(port)
-        }
-        None => step,
+    let on_port = |step: Step| {
+        let port = number(ports, own, step.is_send(), step.port().unwrap_or(0));
+        step.on_port(port)
     };
     let programs = schedule.into_programs().into_iter();
     let programs = programs.map(|steps| steps.into_iter().map(on_port).collect());

@@ -62,7 +62,7 @@ impl<I: Iterator<Item = Step>> Iterator for UniformSide<I> {
         if let Some(sent) = self.sent.take() {
             return Some(sent);
         }
-        let step = self.steps.next()?.with_peer(self.peer);
+        let step = self.steps.next()?.with_peer(|_| self.peer);
         if !(self.receives_first && step.is_send()) {
             return Some(step);
         }
@@ -70,7 +70,7 @@ impl<I: Iterator<Item = Step>> Iterator for UniformSide<I> {
             None => Some(step),
             Some(received) => {
                 self.sent = Some(step);
-                Some(received.with_peer(self.peer))
+                Some(received.with_peer(|_| self.peer))
             }
         }
     }
