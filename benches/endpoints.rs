@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use oneport::internal::{IN, OUT, OnlineClock, max_time};
+use oneport::internal::{OnlineClock, max_time};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team, TeamOptions};
 use oneport::{CostModel, Ports, Span};
 
@@ -325,14 +325,15 @@ fn clock_work(bytes: usize, messages: u64) -> Duration {
     let cost = black_box(CostModel::new(1000.0, 0.1));
     let [mut sender, mut receiver] = [(); 2].map(|()| OnlineClock::new(Ports::BI, false, 0.0));
     let span = black_box(Span::new(0, bytes));
+    let [out, into] = [true, false].map(|sends| Ports::BI.list(sends, 0));
     let start = Instant::now();
     for _ in 0..messages {
-        let theirs = black_box(sender.start(OUT, &[span], &[]));
-        let ready = receiver.start(IN, &[], &[span]);
+        let theirs = black_box(sender.start(out, &[span], &[]));
+        let ready = receiver.start(into, &[], &[span]);
         let duration = cost.transfer(0, 1, span.len as u64);
         let end = black_box(max_time(ready, theirs) + duration);
-        receiver.transferred(IN, &[], &[span], end);
-        sender.transferred(OUT, &[span], &[], end);
+        receiver.transferred(into, &[], &[span], end);
+        sender.transferred(out, &[span], &[], end);
     }
     let time = start.elapsed();
     black_box((sender.finish, receiver.finish));

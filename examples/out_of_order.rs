@@ -45,9 +45,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-use oneport::internal::Transfer;
 use oneport::internal::pipeline::out_of_order::{lower_bound, out_of_order};
 use oneport::internal::pipeline::uni_greedy;
+use oneport::plan::Transfer;
 
 fn main() {
     let which = std::env::args().nth(1).unwrap_or_default();

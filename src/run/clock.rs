@@ -6,9 +6,9 @@ use crate::rules::online::{Access, OnePorted, OnlineOrder};
 use crate::schedule::Span;
 
 /// The port for sending of a bidirectional rank; the only port of a unidirectional one.
-pub const OUT: usize = 0;
+pub(crate) const OUT: usize = 0;
 /// The port for receiving of a bidirectional rank.
-pub const IN: usize = 1;
+pub(crate) const IN: usize = 1;
 
 /// The model clock of a program that is not known in advance: it applies the rules of time to each
 /// step as it comes.

@@ -279,7 +279,7 @@ fn steps_in_time_order(
 }
 
 /// The event of step `i` that other steps wait for.
-pub fn own_event(i: usize, step: &Step) -> Event {
+pub(crate) fn own_event(i: usize, step: &Step) -> Event {
     match step {
         Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
         _ => Event::transferred(i),

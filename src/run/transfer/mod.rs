@@ -68,8 +68,9 @@ pub(crate) use lazy::Lazy;
 pub(crate) use memory::RankMemory;
 pub use packed::RecvOp;
 pub(crate) use packed::any_overlap;
-pub(crate) use protocol::Lane;
-pub use protocol::{Sent, Wire};
+pub use protocol::Sent;
+pub(crate) use protocol::{Lane, Wire};
+
 pub use receive::{Due, Received};
 pub(crate) use scoped_job::{ScopedJob, run_on_all};
 pub use slots::Slots;

@@ -1,11 +1,10 @@
 //! Tests of the out-of-order planner and of its lower bounds.
 
-use oneport::internal::Transfer;
 use oneport::internal::pipeline::out_of_order::{lower_bound, out_of_order};
 use oneport::internal::pipeline::uni_greedy;
 use oneport::machine::Links;
 use oneport::plan::segments::best_segment;
-use oneport::plan::{Request, Segments, registry};
+use oneport::plan::{Request, Segments, Transfer, registry};
 use oneport::random::Generator;
 use oneport::{CostModel, Kind, Ports};
 
