@@ -47,6 +47,9 @@ pub mod size {
 
     /// Segments of a vector.
     pub const MAX_SEGMENTS: usize = 1 << 26;
+
+    /// Steps of a periodic schedule that is written out.
+    pub const MAX_UNROLLED_STEPS: usize = 50_000_000;
 }
 
 /// What is quick enough to be done without asking whether it is needed.
@@ -56,6 +59,13 @@ pub mod quick {
 
     /// Steps of a schedule that is timed beside others.
     pub const MAX_STEPS: u64 = 1 << 16;
+
+    /// Steps that are looked at to find where wrong data come from: a few hundredths of a second.
+    pub const MAX_TRACED_STEPS: usize = 20_000_000;
+
+    /// Contributions of all values that are followed for that, which can double with each step: 16
+    /// MB.
+    pub const MAX_TRACED_PARTS: usize = 1_000_000;
 
     /// Steps of a schedule whose messages are measured for a lower bound: about 0.1 s.
     pub const MAX_SCANNED_STEPS: usize = 1 << 22;
@@ -116,6 +126,12 @@ pub mod search {
 
     /// Steps of all simulations of a search for unequal segments: about a second.
     pub const MAX_UNEQUAL_STEPS: u64 = 1 << 25;
+
+    /// Steps of a schedule of packets that is timed.
+    pub const MAX_STEPS_OF_PACKETS: usize = 2_000_000;
+
+    /// Steps of a schedule that is measured to find the best segments.
+    pub const MAX_STEPS_MEASURED: usize = 1 << 22;
 
     /// Simulations of a search for unequal segments.
     pub const MAX_UNEQUAL_TRIALS: u64 = 4000;

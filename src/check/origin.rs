@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::named;
+use crate::budget::quick;
 use crate::rules::matching::Matching;
 use crate::schedule::collective::{Expected, Totals};
 use crate::schedule::{Schedule, Span, Step, total_len};
@@ -68,17 +69,13 @@ impl<'a> Tracer<'a> {
         matching: &'a Matching,
         totals: &'a Totals<'a>,
     ) -> Tracer<'a> {
-        /// A few hundredths of a second.
-        const MAX_STEPS: usize = 20_000_000;
-        /// 16 MB. Contributions can double with each step.
-        const MAX_PARTS: usize = 1_000_000;
         Tracer {
             schedule,
             matching,
             totals,
             known: HashMap::new(),
-            steps_left: MAX_STEPS,
-            parts_left: MAX_PARTS,
+            steps_left: quick::MAX_TRACED_STEPS,
+            parts_left: quick::MAX_TRACED_PARTS,
         }
     }
 

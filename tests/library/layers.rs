@@ -511,6 +511,39 @@ fn a_limit_stands_once() {
     }));
 }
 
+/// Law 4: what limits the steps of schedules or the bytes that are taken for them stands in
+/// `budget`, what limits runs in `run/tuning`.
+#[test]
+fn limits_of_steps_and_memory_stand_in_the_budget() {
+    let is_limit = |line: &str| {
+        let name = [
+            "const ",
+            "pub const ",
+            "pub(super) const ",
+            "pub(crate) const ",
+        ];
+        let name = name_after(line, &name).unwrap_or_default();
+        let number = line.split(" = ").nth(1).unwrap_or_default();
+        let is_number = number.starts_with(|c: char| c.is_ascii_digit());
+        is_number && (name.contains("MAX_STEPS") || name.ends_with("STEP_BYTES"))
+    };
+    assert!(is_limit("pub const MAX_STEPS: u64 = 200_000_000;"));
+    assert!(!is_limit("const MAX_STEPS_BETWEEN: usize = MAX_STEPS;"));
+    // What a format of files allows, and how often a solver asks whether it shall stop.
+    let others = ["formats/src/msccl.rs", "steady/src/lp/float.rs"];
+    let sources = sources().into_iter();
+    let sources = sources.filter(|s| s.module != ["budget"]);
+    let sources = sources.filter(|s| !others.iter().any(|file| s.path.ends_with(file)));
+    assert_none(sources.flat_map(|source| {
+        let lines = source.code.lines().map(str::trim);
+        let limits = lines.filter(|line| is_limit(line));
+        let limits: Vec<_> = limits
+            .map(|line| (source.path.clone(), line.to_string()))
+            .collect();
+        limits
+    }));
+}
+
 /// Law 5: one loop of repetitions, one builder of an outcome.
 #[test]
 fn all_runs_share_a_loop_and_an_outcome() {

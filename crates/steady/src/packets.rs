@@ -12,6 +12,7 @@ use super::platform::{Edge, Platform};
 use super::problem::{Operation, solve};
 use super::solve::SolveMethod;
 use oneport::error::{Error, Result};
+use oneport::internal::budget::search::MAX_STEPS_OF_PACKETS;
 use oneport::machine::Ports;
 
 /// The best way found to send one long message in packets.
@@ -30,8 +31,6 @@ pub struct Packets {
 }
 
 const MAX_PACKETS: usize = 4096;
-/// Limit of the steps of a schedule that is timed.
-const MAX_STEPS: usize = 2_000_000;
 /// Limits of the numbers of packets that are tried: `MAX_WORK_TRIED` divided by the edges of the
 /// platform, but at least `MIN_TRIED` and at most `MAX_TRIED`.
 const MAX_WORK_TRIED: usize = 4000;
@@ -128,7 +127,9 @@ impl PacketSearch<'_> {
         let solution = solve(&packets, self.operation, self.ports, SolveMethod::Ports)?;
         let periodic = solution.periodic(None, None)?;
         let periods = periodic.periods(count);
-        if self.best.is_some() && periods.saturating_mul(2 * periodic.transfers()) > MAX_STEPS {
+        if self.best.is_some()
+            && periods.saturating_mul(2 * periodic.transfers()) > MAX_STEPS_OF_PACKETS
+        {
             self.tried.insert(count, None);
             return Ok(Attempt::TooLong);
         }

@@ -23,12 +23,12 @@ use super::items::{Cut, How, Item, items};
 use super::periodic::Periodic;
 use super::problem::Operation;
 use oneport::error::{Error, Result};
+use oneport::internal::budget::size::MAX_UNROLLED_STEPS;
 use oneport::schedule::collective::Collective;
 use oneport::schedule::{Builder, Order, Schedule, Span, Spans, Step};
 
 /// Limit of the elements of all buffers of a schedule together.
 const MAX_TOTAL: usize = 1 << 31;
-const MAX_STEPS: usize = 50_000_000;
 
 /// A part of an item that one step handles.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +79,7 @@ impl Periodic {
         let periods = self.periods(operations);
         let steps = periods.saturating_mul(2 * self.transfers());
         let total = self.buffers(operations);
-        if total > MAX_TOTAL || steps > MAX_STEPS {
+        if total > MAX_TOTAL || steps > MAX_UNROLLED_STEPS {
             return Err(Error::usage(format!(
                 "{operations} operations of {} elements are too many for one schedule ({steps} steps, {} elements of buffers): take fewer, or a smaller period",
                 self.elements, total

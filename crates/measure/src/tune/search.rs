@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 use super::summary::Summary;
 use super::{BASE_REPETITIONS, Sweep, Trial};
 use oneport::error::{Error, Result};
+use oneport::internal::budget::search::MAX_STEPS_MEASURED;
 use oneport::internal::numbers::truncated;
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::best_segment;
 use oneport::plan::{Request, Segments};
 
-/// Maximum number of steps of a schedule that is tried.
-const MAX_STEPS: usize = 1 << 22;
 /// If the best size differs from the last size tried by this factor, and all sizes between are
 /// worse, the best size is not at an edge of the range.
 const EDGE_RATIO: f64 = 4.0;
@@ -202,7 +201,7 @@ impl Search {
 
     fn max_segments(&self) -> usize {
         let steps = self.whole.ranks().saturating_mul(2).max(1);
-        (MAX_STEPS / steps).clamp(1, self.elements().max(1))
+        (MAX_STEPS_MEASURED / steps).clamp(1, self.elements().max(1))
     }
 
     /// The segment size that splits the vector into `count` segments as evenly as possible.

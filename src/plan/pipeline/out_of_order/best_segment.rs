@@ -1,6 +1,7 @@
 //! Searches for the best segments for out-of-order, which has to be planned to be timed.
 
 use super::{costs, lower_bound, quick_time, time};
+use crate::budget::memory::STEP_BYTES;
 use crate::plan::pipeline::uni_greedy::{best_size, best_uni_greedy};
 use crate::plan::prelude::*;
 use crate::plan::segments::{Split, even_size, is_better};
@@ -24,8 +25,8 @@ const LIMITS_OF_PHASE: Limits = Limits {
     steps: 10_000_000,
 };
 
-/// Memory of the schedule of that phase at most, in bytes: two steps of 200 for each transfer.
-pub(super) const MAX_BYTES_OF_PHASE: u64 = 2 * 200 * LIMITS_OF_PHASE.transfers as u64;
+/// Memory of the schedule of that phase at most, in bytes.
+pub(super) const MAX_BYTES_OF_PHASE: u64 = 2 * STEP_BYTES * LIMITS_OF_PHASE.transfers as u64;
 
 /// All splits of a vector of at most this many elements are compared.
 const MAX_EXHAUSTIVE: usize = 64;
