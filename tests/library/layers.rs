@@ -609,6 +609,26 @@ fn only_the_command_knows_argv_and_a_terminal() {
     assert_without(&["serde_json"], |source| !of_crate(source), &json);
 }
 
+/// Law 16: a rank's ports are asked what they can do. Which model they are is known where models
+/// are defined, and where a table lists some of them.
+#[test]
+fn only_one_file_knows_which_models_of_ports_there_are() {
+    let models = ["Unidirectional", "Bidirectional", "Telephone"];
+    let names = models.map(|model| format!("Ports::{model}"));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let exempt = ["src/machine/ports.rs", "app/src/synthesize/table.rs"];
+    assert_without(&names, |_| true, &exempt);
+}
+
+/// What the crates of the workspace use beside the API does not grow.
+#[test]
+fn few_names_are_internal() {
+    let sources = sources_of(None);
+    let internal = sources.iter().find(|s| s.module == ["internal"]).unwrap();
+    let names = internal.facts.used.len();
+    assert!(names <= 36, "{names} names or modules in internal.rs");
+}
+
 /// The manifests build the sources without a test harness, so a test there would never run.
 #[test]
 fn sources_have_no_unit_tests() {
