@@ -2,7 +2,7 @@
 //! vector of 64 segments.
 //!
 //! It also measures the construction of the schedules of 64 ranks of a circulant graph, in
-//! `O(log p)` and by the paper's `O(log^3 p)` algorithm, and that of all ranks of 36 to 1152.
+//! `O(log p)` and by the paper's `O(log^3 p)` algorithm, and that of all ranks of 36 to 2^20.
 //!
 //! `cargo bench --bench planners -- reduce` measures a part, `-- --quick` all with fewer samples; a
 //! bare `cargo bench` leaves it out, since it takes many minutes. The number of steps of each
@@ -78,7 +78,7 @@ fn measure() {
 /// What a rank of an irregular allgather does before it starts, for the numbers of processes of the
 /// paper: it computes the receive schedules of all ranks.
 fn all_ranks(criterion: &mut Criterion) {
-    for p in [36, 576, 1152] {
+    for p in [36, 576, 1152, 1 << 20] {
         let graph = Circulant::new(p);
         let mut group = criterion.benchmark_group(format!("circulant p={p}, all ranks"));
         group.bench_function("computed", |b| {
