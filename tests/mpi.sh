@@ -231,6 +231,13 @@ if comm.rank == 0:
 PY
     local one="$python $work/one.py"
     local served="env LD_PRELOAD=$serving"
+    # Process 0 works in a folder with the files, the others in another one.
+    mkdir -p "$work/elsewhere"
+    cat >"$work/hosts.sh" <<'SH'
+cd "$(dirname "$0")"
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || cd elsewhere
+exec "$@"
+SH
     "$oneport" plan allreduce -p 3 -a ring --bytes 3 -o "$work/mine-3.json" >"$work/out" 2>&1
     "$oneport" plan reduce -p 3 -o "$work/reduce-3.json" >"$work/out" 2>&1
     # shellcheck disable=SC2086
@@ -242,6 +249,9 @@ PY
             $served ONEPORT_SCHEDULE="allreduce=$work/reduce-3.json" $one
         expect error 'process 1 has other rules or schedules than process 0' \
             1 $served ONEPORT_RULES="$work/all.json" $one : -n 1 $served $one
+        # A file of the same name that only process 0 has.
+        expect error 'process 1 has another schedule for allreduce on 3 processes' \
+            3 $served ONEPORT_SCHEDULE='allreduce=mine-{p}.json' bash "$work/hosts.sh" $one
         expect error 'deadline passed: rank 0, ' 3 \
             $served ONEPORT_RULES="$work/all.json" ONEPORT_DEADLINE=1 $one sleeps
     }
@@ -296,11 +306,15 @@ int main(void)
     MPI_Finalize();
 }
 C
-    cc -no-pie -fno-pie -I"$(dirname "$include")" -include "$include" -o "$work/one" "$work/one.c" \
-        "$lib" -Wl,--allow-shlib-undefined
+    local program
+    cp tests/mpi_program.c "$work/program.c"
+    for program in one program; do
+        cc -no-pie -fno-pie -I"$(dirname "$include")" -include "$include" -o "$work/$program" \
+            "$work/$program.c" "$lib" -Wl,--allow-shlib-undefined -lpthread
+    done
     all_rules 4 >"$work/all.json"
     expect 0 'results 10 14 4' 4 "$work/one"
-    local served="env LD_PRELOAD=$serving ONEPORT_RULES=$work/all.json ONEPORT_REPORT=$work/report"
+    local by served="env LD_PRELOAD=$serving ONEPORT_RULES=$work/all.json ONEPORT_REPORT=$work/report"
     # shellcheck disable=SC2086
     expect 0 'results 10 14 4' 4 $served "$work/one"
     grep -q 'MPI_Gatherv .*adaptive' "$work/report" && ! grep -q 'the library' "$work/report" || fail report
@@ -311,6 +325,15 @@ C
     # shellcheck disable=SC2086
     expect 0 'results 10 14 4' 3 $served "$work/one" : -n 1 ${served% *} "$work/one"
     ! grep -q 'PMPI, a sample' "$work/report" || fail 'samples that not all processes take'
+    # shellcheck disable=SC2086
+    for by in '' "$served"; do
+        expect 0 'right 600' 3 $by "$work/program" freed
+        expect 0 'right 4040' 2 $by "$work/program" threads
+        # MPICH is built without the checks of arguments.
+        [[ $library = mpich* ]] || expect 0 'right 5' 3 $by "$work/program" errors
+        expect error '' 3 $by "$work/program" killed
+        ! pgrep -f "^$work/program " >/dev/null || fail 'a process is left behind'
+    done
 }
 
 commands() {

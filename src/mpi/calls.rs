@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::binding::{Communicator, Messages, Mpi, Requests};
 pub use super::binding::{Datatype, Intracommunicator};
 use super::cores::Cores;
+pub use super::ends::originals;
 use super::ends::{ends, open_early};
 use super::idle::Idle;
 use super::process::run_rank;
@@ -22,10 +23,10 @@ use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::run::engine::{
     AheadExecutor, Buffer, Combiner, Copying, ElementSpec, Elements, Opaque, Program, RankMemory,
-    RunAhead, RunContext,
+    RunAhead, RunContext, RunOptions,
 };
 use crate::run::{Clock, Element, ElementType, Endpoint, PortModel, ScopeOptions};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Span};
 
 /// The MPI library of this process, which the program has loaded and initialized.
 #[derive(Debug, Clone, Copy)]
@@ -59,12 +60,20 @@ pub struct Part<'s> {
     ahead: RunAhead,
     requests: RefCell<Requests>,
     element_bytes: usize,
+    /// What has to be in the buffer of an input that is apart: for steps, and for the output.
+    copied: [Vec<Span>; 2],
 }
 
 impl fmt::Debug for Part<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Part").finish_non_exhaustive()
     }
+}
+
+/// The costs by which the steps of calls are ordered. Were everything free, all times would be
+/// equal, and of two ranks that exchange messages one would receive before it sends.
+pub fn order() -> CostModel {
+    RunOptions::default().cost
 }
 
 impl Library {
@@ -121,7 +130,7 @@ impl Group {
             max_tag: all.max_tag()?,
             crowded,
             deadline,
-            cost: CostModel::default(),
+            cost: order(),
             all,
         })
     }
@@ -168,7 +177,12 @@ impl Group {
         let ahead = RunAhead::of_rank(rank, &program, &simulation, schedule.ports(), early);
         let ahead = ahead.ok_or_else(|| Error::usage("a schedule whose senders have to wait"))?;
         let sequence = Some(ahead.sequence(rank));
-        let (ends, scratch) = ends(schedule, rank, sequence, self.max_tag)?;
+        let (mut ends, scratch) = ends(schedule, rank, sequence, self.max_tag)?;
+        let (steps, layout) = (&schedule.programs()[rank], &schedule.layout()[rank]);
+        let (original, copied) = originals(steps, ahead.sequence(rank), layout);
+        for (end, original) in ends.iter_mut().zip(original) {
+            end.original = original;
+        }
         let (requests, element_bytes) = match moved {
             Moved::Bytes => {
                 let element = ElementSpec::of::<u8>().own()?;
@@ -184,6 +198,7 @@ impl Group {
             ahead,
             requests: RefCell::new(requests),
             element_bytes,
+            copied,
         })
     }
 
@@ -191,16 +206,32 @@ impl Group {
     /// is combined is combined by `combine`: the elements of its second slice into those of the
     /// first; it commutes.
     ///
+    /// The input is in the buffer or apart, one element after another: then only what steps need
+    /// there is copied to the buffer, and what is part of the output if that `is_taken`.
+    ///
     /// # Panics
-    /// When the buffer is too short.
+    /// When the buffer or the input is too short, or an input that is apart has several spans.
     pub fn perform(
         &self,
         part: &Part<'_>,
         buffer: &mut [u8],
+        (input, is_taken): (Option<&[u8]>, bool),
         combine: &(dyn Fn(&mut [u8], &[u8]) + Sync),
     ) {
         let (rank, bytes) = (self.rank(), part.element_bytes);
-        let length = part.schedule.layout()[rank].len * bytes;
+        let layout = &part.schedule.layout()[rank];
+        let length = layout.len * bytes;
+        let input = input.map(|input| {
+            assert!(layout.input.len() <= 1, "an input in one piece");
+            (input, layout.input.first().map_or(0, |span| span.offset))
+        });
+        if let Some((input, start)) = input {
+            let lists = if is_taken { 2 } else { 1 };
+            for span in part.copied[..lists].iter().flatten() {
+                let from = &input[(span.offset - start) * bytes..(span.end() - start) * bytes];
+                buffer[span.offset * bytes..span.end() * bytes].copy_from_slice(from);
+            }
+        }
         let elements = Elements::opaque(bytes);
         let buffer = Buffer::opaque(&mut buffer[..length], elements);
         let operator = Opaque { bytes, combine };
@@ -213,7 +244,7 @@ impl Group {
             Copying::PLAIN,
         );
         let memory = RankMemory::new(rank, buffer, 0, context.copying.streams_from);
-        let mut messages = Messages::new(memory, part.requests.borrow_mut(), &self.all);
+        let mut messages = Messages::new(memory, part.requests.borrow_mut(), &self.all, input);
         let mut executor = AheadExecutor::new(rank, &part.ahead, &part.program, &context);
         let idle = Idle::new(self.crowded, self.deadline);
         let steps = part.program.ranks[rank].steps;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, NONE};
 use crate::run::engine::Sequence;
-use crate::schedule::{Schedule, Step};
+use crate::schedule::{Layout, Schedule, Span, Step, total_len};
 use crate::simulate::Simulation;
 
 /// The most steps by which a receive is opened early.
@@ -69,6 +69,7 @@ pub(super) fn ends(
             count: count(rank, i, step)?,
             theirs: (mate != NONE).then(|| theirs(mate)),
             scratch: None,
+            original: false,
         });
         *nth += 1;
     }
@@ -101,6 +102,61 @@ fn scratch_of_ports(steps: &[Step], ports: Ports, ends: &mut [End]) -> usize {
         end.scratch = is_packed(step).then(|| place(list(step)));
     }
     longest.iter().sum()
+}
+
+/// By step: whether it needs nothing of its rank's buffer but the input, as it was at the start;
+/// then the parts of the input that must be in the buffer at the start if these steps find it
+/// elsewhere: first what other steps read, then what is left at the end as part of the output.
+pub fn originals(
+    steps: &[Step],
+    sequence: &Sequence,
+    layout: &Layout,
+) -> (Vec<bool>, [Vec<Span>; 2]) {
+    let mut found_apart = vec![false; steps.len()];
+    let mut original = layout.input.to_vec();
+    let mut copied: Vec<Span> = Vec::new();
+    for action in sequence.actions() {
+        let i = action.step as usize;
+        let step = &steps[i];
+        let mut read = step.reads().to_vec();
+        if matches!(step, Step::RecvCombine { .. } | Step::Combine { .. }) {
+            read.extend(step.writes());
+        }
+        let found = shared(&original, &read);
+        let is_all = read.len() == 1 && total_len(&found) == total_len(&read);
+        found_apart[i] = match step {
+            Step::Send { .. } => is_all,
+            // It may be received before others have read what is there.
+            Step::RecvCombine { .. } => is_all && shared(&copied, &read).is_empty(),
+            _ => false,
+        };
+        if !found_apart[i] {
+            copied.extend(without(&found, &copied));
+        }
+        original = without(&original, step.writes());
+    }
+    let left = without(&shared(&original, &layout.output), &copied);
+    (found_apart, [copied, left])
+}
+
+/// The parts of `spans` that are in none of `others`.
+fn without(spans: &[Span], others: &[Span]) -> Vec<Span> {
+    let rest = |left: Vec<Span>, other: &Span| {
+        let parts = left.iter().flat_map(|span| {
+            let before = span.offset..span.end().min(other.offset);
+            [before, span.offset.max(other.end())..span.end()]
+        });
+        parts
+            .filter(|part| !part.is_empty())
+            .map(Span::from)
+            .collect()
+    };
+    others.iter().fold(spans.to_vec(), rest)
+}
+
+/// The parts of `spans` that are in one of `others`, too.
+fn shared(spans: &[Span], others: &[Span]) -> Vec<Span> {
+    without(spans, &without(spans, others))
 }
 
 /// At least as many elements as the scratch memory of a rank with these `steps` has.

@@ -52,7 +52,7 @@ impl Runner for Process<'_> {
         buffer: Buffer<'b>,
     ) -> Messages<'b, 'j> {
         let memory = RankMemory::new(rank, buffer, 0, job.context.copying.streams_from);
-        Messages::new(memory, self.requests.borrow_mut(), self.communicator)
+        Messages::new(memory, self.requests.borrow_mut(), self.communicator, None)
     }
 
     fn meet(&self) -> Result<(), Failure> {

@@ -81,8 +81,7 @@ impl Choices {
             };
             let kind: Kind = name.parse().with_context(|| SCHEDULES.to_string())?;
             if !file.contains("{p}") {
-                let schedule = read(kind, file)?;
-                (schedule.ranks(), std::fs::read(file)?).hash(&mut digest);
+                read(kind, file)?.1.hash(&mut digest);
             }
             (name, file).hash(&mut digest);
             choices.files.insert(kind, file.to_string());
@@ -102,14 +101,19 @@ impl Choices {
         self.files.contains_key(&kind) || self.rules.as_ref().is_some_and(in_rules)
     }
 
-    /// The schedule that serves calls of this shape on so many ranks, and its name; or why none
-    /// does.
+    /// Whether calls of a collective are served by schedules from files.
+    pub(crate) fn has_files(&self, kind: Kind) -> bool {
+        self.files.contains_key(&kind)
+    }
+
+    /// The schedule that serves calls of this shape on so many ranks, its name, and a number that
+    /// is the same on processes that have the same one; or why none does.
     pub(crate) fn schedule(
         &self,
         shape: &Shape,
         ranks: usize,
         element: Option<ElementType>,
-    ) -> Result<(String, Schedule)> {
+    ) -> Result<(String, Schedule, u64)> {
         let blocks = if shape.kind.is_sized_by_block() {
             ranks
         } else {
@@ -120,10 +124,12 @@ impl Choices {
             bytes.saturating_mul(blocks) <= MAX_BYTES,
             "more than {MAX_BYTES} bytes"
         );
-        match self.files.get(&shape.kind) {
-            Some(file) => own(shape, ranks, file),
-            None => self.by_rules(shape, ranks, element),
+        if let Some(file) = self.files.get(&shape.kind) {
+            return own(shape, ranks, file);
         }
+        let (name, schedule) = self.by_rules(shape, ranks, element)?;
+        // Rules are the same on all processes, and so is what is planned by them.
+        Ok((name, schedule, 1))
     }
 
     fn by_rules(
@@ -173,8 +179,8 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Reads a schedule for a collective, and proves it.
-fn read(kind: Kind, file: &str) -> Result<Schedule> {
+/// Reads a schedule for a collective, and proves it. Its number is that of the file's text.
+fn read(kind: Kind, file: &str) -> Result<(Schedule, u64)> {
     let text = std::fs::read_to_string(file);
     let text = text.with_context(|| format!("{SCHEDULES}: cannot read {file}"))?;
     let schedule = Schedule::from_json(&text).with_context(|| format!("{SCHEDULES}: {file}"))?;
@@ -187,13 +193,15 @@ fn read(kind: Kind, file: &str) -> Result<Schedule> {
     if let Some(error) = report.errors.first() {
         bail!("{SCHEDULES}: {file} is wrong: {error}");
     }
-    Ok(schedule)
+    let mut digest = DefaultHasher::new();
+    text.hash(&mut digest);
+    Ok((schedule, digest.finish() | 1))
 }
 
 /// A schedule from a file, at the size of the call.
-fn own(shape: &Shape, ranks: usize, pattern: &str) -> Result<(String, Schedule)> {
+fn own(shape: &Shape, ranks: usize, pattern: &str) -> Result<(String, Schedule, u64)> {
     let file = pattern.replace("{p}", &ranks.to_string());
-    let schedule = read(shape.kind, &file)?;
+    let (schedule, digest) = read(shape.kind, &file)?;
     ensure!(
         schedule.ranks() == ranks,
         "{file} is for {} ranks",
@@ -209,11 +217,11 @@ fn own(shape: &Shape, ranks: usize, pattern: &str) -> Result<(String, Schedule)>
     );
     let own = request.elements();
     if own == shape.elements {
-        return Ok((file, schedule));
+        return Ok((file, schedule, digest));
     }
     ensure!(
         own > 0 && shape.elements.is_multiple_of(own),
         "{file} scales to multiples of {own} elements"
     );
-    Ok((file, schedule.scaled(shape.elements / own)?))
+    Ok((file, schedule.scaled(shape.elements / own)?, digest))
 }

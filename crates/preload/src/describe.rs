@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use oneport::Kind;
 
 use crate::choice::{Element, Shape};
-use crate::library::{Datatype, Library, Word};
+use crate::library::{Datatype, Form, Library, Word};
 use crate::memory::Side;
 
 /// Where a process stands in a call.
@@ -154,7 +154,8 @@ impl At<'_> {
         let datatype = self.library.datatype(datatype)?;
         let bytes = count(datatype.extent)?;
         let operator = self.library.handle(operator);
-        let is_served = datatype.is_named && bytes > 0 && self.library.own.has_operator(operator);
+        let is_served =
+            datatype.form != Form::Derived && bytes > 0 && self.library.own.has_operator(operator);
         is_served.then_some((datatype, Element::Item(datatype.handle, bytes)))
     }
 }

@@ -3,23 +3,27 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow};
 use libloading::os::unix::{Library as File, RTLD_LAZY};
 use oneport::internal::calls;
-use parking_lot::RwLock;
 
 /// A handle as the program passes it: an address, a small integer as wide as one, or a 32-bit
 /// integer in the lower half of a register, whose upper half is undefined.
 pub(crate) type Word = usize;
+
+/// The number of the library's own datatypes that are remembered: more than programs use.
+const MAX_NAMED: usize = 64;
 
 /// The MPI library of this process.
 #[derive(Debug)]
 pub(crate) struct Library {
     pub(crate) own: calls::Library,
     pub(crate) functions: Functions,
-    /// What is known of the library's own datatypes, which never change.
-    named: RwLock<Vec<Datatype>>,
+    /// What is known of the library's own datatypes, which never change: the first so many that
+    /// are used.
+    named: [OnceLock<Datatype>; MAX_NAMED],
     envelope: Envelope,
     large_envelope: Option<LargeEnvelope>,
     constants: Constants,
@@ -116,10 +120,20 @@ pub(crate) struct Datatype {
     pub(crate) size: usize,
     /// Bytes from one item to the next in memory.
     pub(crate) extent: isize,
-    /// Whether it is one of the library's own.
-    pub(crate) is_named: bool,
-    /// Whether an item is `size` bytes at its address.
-    pub(crate) is_plain: bool,
+    pub(crate) form: Form,
+}
+
+/// What is known of the memory of an item. (As wide as a word, so that descriptions are copied in
+/// words.)
+#[repr(usize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The program has made the datatype.
+    Derived,
+    /// One of the library's own, such as a pair, in which there may be gaps.
+    Named,
+    /// One of the library's own: an item is `size` bytes at its address.
+    Plain,
 }
 
 impl Library {
@@ -165,7 +179,7 @@ impl Library {
         let found = Library {
             own,
             functions,
-            named: RwLock::default(),
+            named: [const { OnceLock::new() }; MAX_NAMED],
             envelope: Envelope::of(&library)?,
             large_envelope: LargeEnvelope::of(&library).ok(),
             constants,
@@ -225,7 +239,8 @@ impl Library {
     /// What is to be known of a datatype; `None` if it is none.
     pub(crate) fn datatype(&self, word: Word) -> Option<Datatype> {
         let handle = self.handle(word);
-        if let Some(known) = self.named.read().iter().find(|d| d.handle == handle) {
+        let mut known = self.named.iter().map_while(OnceLock::get);
+        if let Some(known) = known.find(|datatype| datatype.handle == handle) {
             return Some(*known);
         }
         let mut size: c_int = 0;
@@ -235,16 +250,22 @@ impl Library {
         // SAFETY: as above.
         code |= unsafe { (self.functions.type_get_extent)(handle, &raw mut low, &raw mut extent) };
         let size = usize::try_from(size).ok().filter(|_| code == 0)?;
-        let is_named = self.combiner(handle)? == self.constants.named;
+        let form = if self.combiner(handle)? != self.constants.named {
+            Form::Derived
+        } else if low == 0 && usize::try_from(extent) == Ok(size) {
+            Form::Plain
+        } else {
+            Form::Named
+        };
         let found = Datatype {
             handle,
             size,
             extent,
-            is_named,
-            is_plain: is_named && low == 0 && usize::try_from(extent) == Ok(size),
+            form,
         };
-        if is_named {
-            self.named.write().push(found);
+        if form != Form::Derived {
+            // In the first free place; other threads may be doing the same.
+            let _ = self.named.iter().find(|place| place.set(found).is_ok());
         }
         Some(found)
     }

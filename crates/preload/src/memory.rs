@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use oneport::Span;
 use smallvec::{SmallVec, smallvec};
 
-use crate::library::{Datatype, Library, Word};
+use crate::library::{Datatype, Form, Library, Word};
 
 /// Items that a call sends or receives.
 #[derive(Debug, Clone)]
@@ -125,17 +125,19 @@ impl Copier<'_> {
         unsafe { self.scatter(side, &packed) };
     }
 
-    /// The bytes of items that lie one after another, as the elements of a schedule do.
-    pub(crate) fn bytes_in_place(&self, side: &Side) -> Option<usize> {
-        let [(0, count)] = side.blocks[..] else {
+    /// Where items lie, and their bytes, if they lie one after another, as the elements of a
+    /// schedule do.
+    pub(crate) fn in_one_piece(&self, side: &Side) -> Option<(*mut u8, usize)> {
+        let [(start, count)] = side.blocks[..] else {
             return None;
         };
-        self.is_memory(&side.datatype)
-            .then(|| count * side.item_bytes(self.as_items))
+        let at = side.at.wrapping_byte_offset(start * side.datatype.extent);
+        let bytes = count * side.item_bytes(self.as_items);
+        self.is_memory(&side.datatype).then_some((at.cast(), bytes))
     }
 
     fn is_memory(&self, datatype: &Datatype) -> bool {
-        datatype.is_plain || self.as_items
+        datatype.form == Form::Plain || self.as_items
     }
 
     /// # Safety

@@ -1,8 +1,10 @@
 //! This process: its library, the files it was given, and what it keeps for each communicator.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::{c_int, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -38,6 +40,15 @@ pub(crate) struct Process {
     rank: usize,
     deadline: Duration,
     communicators: Mutex<Communicators>,
+    /// The number of communicators that the program has freed.
+    freed: AtomicU64,
+}
+
+thread_local! {
+    /// The communicator of the last call of this thread, since the next is often on the same one:
+    /// its handle, how many had been freed, and what is kept for it. No lock is taken to find it,
+    /// which would take longer than all else that is looked up in a call.
+    static LAST: Cell<(Word, u64, *const Kept)> = const { Cell::new((0, 0, null())) };
 }
 
 #[derive(Debug, Default)]
@@ -45,9 +56,7 @@ struct Communicators {
     /// By handle: the number of the communicator.
     numbers: HashMap<Word, u64>,
     /// In the order in which they were made, which is the same on all processes.
-    all: BTreeMap<u64, Arc<Kept>>,
-    /// That of the last call, with its handle: the next call is often on the same.
-    last: Option<(Word, Arc<Kept>)>,
+    all: BTreeMap<u64, Box<Kept>>,
     made: u64,
     /// Of the attribute that tells when a communicator is freed.
     keyval: Option<c_int>,
@@ -58,13 +67,13 @@ struct Communicators {
 pub(crate) struct Kept {
     pub(crate) rank: usize,
     pub(crate) ranks: usize,
-    pub(crate) communicator: Mutex<Communicator>,
+    pub(crate) communicator: OneAtATime<RefCell<Communicator>>,
 }
 
 /// What a call on a communicator uses.
 #[derive(Debug)]
 pub(crate) struct Communicator {
-    pub(crate) group: OnAnyThread<Group>,
+    pub(crate) group: Group,
     /// In the order of their first calls.
     pub(crate) served: VecDeque<Served>,
     pub(crate) buffer: KeptBuffer,
@@ -84,7 +93,7 @@ pub(crate) struct Served {
 #[derive(Debug)]
 pub(crate) enum Choice {
     /// A schedule of this name.
-    Schedule(String, OnAnyThread<Planned>),
+    Schedule(String, Planned),
     /// The library, for this reason.
     Library(Arc<str>),
 }
@@ -108,14 +117,17 @@ self_cell! {
     impl { Debug }
 }
 
-/// A value of the MPI library that threads use one after another.
+/// What belongs to one communicator, and has values of the MPI library in it.
 #[derive(Debug)]
-pub(crate) struct OnAnyThread<T>(pub(crate) T);
+pub(crate) struct OneAtATime<T>(pub(crate) T);
 
-// SAFETY: such values are used under a lock, by one thread at a time, and only inside a call of the
-// program: with MPI_THREAD_MULTIPLE the library takes calls from any thread, and otherwise the
-// program itself makes its calls from the thread, or in the order, that the library takes.
-unsafe impl<T> Send for OnAnyThread<T> {}
+// SAFETY: such values are used only inside a collective call of the program on their communicator.
+// The standard has a program make these one after another, whichever threads they are on: no two
+// threads use one value at the same time. With MPI_THREAD_MULTIPLE the library takes calls from any
+// thread, and otherwise the program itself makes its calls from the thread that the library takes.
+unsafe impl<T> Send for OneAtATime<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for OneAtATime<T> {}
 
 static PROCESS: OnceLock<Option<Process>> = OnceLock::new();
 
@@ -174,6 +186,7 @@ impl Process {
                 rank,
                 deadline,
                 communicators: Mutex::default(),
+                freed: AtomicU64::new(0),
             }),
             (Err(_), None) => None,
         }
@@ -181,12 +194,8 @@ impl Process {
 
     /// Reports, and frees what was kept: before the library ends.
     pub(crate) fn end(&self) {
-        let (all, last) = {
-            let mut communicators = self.communicators.lock();
-            let all = std::mem::take(&mut communicators.all);
-            (all, communicators.last.take())
-        };
-        drop(last);
+        self.freed.fetch_add(1, Ordering::Release);
+        let all = std::mem::take(&mut self.communicators.lock().all);
         // In the order in which they were made: freeing is collective.
         all.into_values().for_each(drop);
         if let Some(report) = self.report.as_ref().filter(|_| self.rank == 0) {
@@ -194,18 +203,19 @@ impl Process {
         }
     }
 
-    /// What is kept for a communicator, if it was made before.
-    pub(crate) fn known(&self, handle: Word) -> Option<Arc<Kept>> {
-        let mut communicators = self.communicators.lock();
-        if let Some((last, kept)) = &communicators.last
-            && *last == handle
-        {
-            return Some(Arc::clone(kept));
+    /// What is kept for a communicator of a call, if it was made before.
+    pub(crate) fn known(&self, handle: Word) -> Option<&Kept> {
+        let freed = self.freed.load(Ordering::Acquire);
+        let (last, then, mut kept) = LAST.get();
+        if (last, then) != (handle, freed) || kept.is_null() {
+            let communicators = self.communicators.lock();
+            let number = communicators.numbers.get(&handle)?;
+            kept = &raw const **communicators.all.get(number)?;
+            LAST.set((handle, freed, kept));
         }
-        let number = communicators.numbers.get(&handle)?;
-        let kept = Arc::clone(communicators.all.get(number)?);
-        communicators.last = Some((handle, Arc::clone(&kept)));
-        Some(kept)
+        // SAFETY: it was there when so many had been freed, and the program does not free the
+        // communicator of a call before the call ends.
+        Some(unsafe { &*kept })
     }
 
     /// Counts a call; whether it is passed on to the library, so that the report has its time.
@@ -215,7 +225,7 @@ impl Process {
     }
 
     /// What is kept for a communicator from now on, which has all of its processes call this.
-    pub(crate) fn communicator(&self, handle: Word) -> Option<Arc<Kept>> {
+    pub(crate) fn communicator(&self, handle: Word) -> Option<&Kept> {
         let mut communicators = self.communicators.lock();
         let keyval = match communicators.keyval {
             Some(keyval) => keyval,
@@ -242,21 +252,21 @@ impl Process {
         let of = unsafe { Intracommunicator::new(handle) };
         // Where it cannot be duplicated, the library's error handler speaks in its own call.
         let group = Group::of(self.library.own, of, self.deadline).ok()?;
-        let made = Arc::new(Kept {
+        let made = Box::new(Kept {
             rank: group.rank(),
             ranks: group.size(),
-            communicator: Mutex::new(Communicator {
-                group: OnAnyThread(group),
+            communicator: OneAtATime(RefCell::new(Communicator {
+                group,
                 served: VecDeque::new(),
                 buffer: KeptBuffer::default(),
                 irregular: Calls::default(),
-            }),
+            })),
         });
         let mut communicators = self.communicators.lock();
         communicators.made += 1;
         let number = communicators.made;
         communicators.numbers.insert(handle, number);
-        communicators.all.insert(number, Arc::clone(&made));
+        communicators.all.insert(number, made);
         drop(communicators);
         // SAFETY: the communicator exists, and the attribute is a number.
         let code = unsafe {
@@ -269,13 +279,14 @@ impl Process {
         if code != 0 {
             self.library.own.end_job("MPI_Comm_set_attr failed");
         }
-        Some(made)
+        self.known(handle)
     }
 
     fn forget(&self, number: u64) {
         let mut communicators = self.communicators.lock();
         communicators.numbers.retain(|_, other| *other != number);
-        let freed = (communicators.all.remove(&number), communicators.last.take());
+        let freed = communicators.all.remove(&number);
+        self.freed.fetch_add(1, Ordering::Release);
         // Its duplicate is freed without the lock.
         drop(communicators);
         drop(freed);
@@ -333,7 +344,7 @@ impl Communicator {
     }
 
     fn plan(&self, process: &Process, shape: &Shape) -> Choice {
-        let group = &self.group.0;
+        let group = &self.group;
         let (element, moved) = match shape.element {
             Element::Byte => (None, Moved::Bytes),
             Element::Item(datatype, bytes) => {
@@ -343,12 +354,43 @@ impl Communicator {
                 (element, Moved::Elements(datatype, bytes))
             }
         };
-        let planned = || -> Result<Choice> {
-            let (name, schedule) = process.choices.schedule(shape, group.size(), element)?;
+        let planned = || -> Result<(Choice, u64)> {
+            let chosen = process.choices.schedule(shape, group.size(), element)?;
+            let (name, schedule, digest) = chosen;
             let part = Planned::try_new(schedule, |schedule| group.part(schedule, moved));
-            Ok(Choice::Schedule(name, OnAnyThread(part?)))
+            Ok((Choice::Schedule(name, part?), digest))
         };
-        planned().unwrap_or_else(|why| Choice::Library(format!("the library: {why:#}").into()))
+        let (choice, digest) = planned().unwrap_or_else(|why| {
+            let why = format!("the library: {why:#}").into();
+            (Choice::Library(why), 0)
+        });
+        if !process.choices.has_files(shape.kind) {
+            return choice;
+        }
+        // A file may be another one on another host, or not be there.
+        match group.gather(digest) {
+            Ok(digests) => {
+                if let Some(other) = digests.iter().position(|&digest| digest != digests[0]) {
+                    self.differs(process, shape, other);
+                }
+            }
+            Err(error) => process.library.own.end_job(&error.to_string()),
+        }
+        choice
+    }
+
+    /// Ends the job: process 0 speaks, and the others are ended by it.
+    fn differs(&self, process: &Process, shape: &Shape, other: usize) -> ! {
+        if self.group.rank() == 0 {
+            process.library.own.end_job(&format!(
+                "process {other} has another schedule for {} on {} processes than process 0, or one of them has none",
+                shape.kind,
+                self.group.size()
+            ));
+        }
+        loop {
+            std::thread::park();
+        }
     }
 }
 
@@ -357,7 +399,8 @@ impl KeptBuffer {
     pub(crate) fn bytes(&mut self, bytes: usize) -> &mut [u8] {
         let words = bytes.div_ceil(size_of::<u128>());
         if self.0.len() < words {
-            self.0.resize(words, 0);
+            // The system's pages, untouched: what no step uses takes no time.
+            self.0 = vec![0; words];
         }
         let (at, bytes) = (self.0.as_mut_ptr().cast(), size_of_val(&*self.0));
         // SAFETY: the same memory, of which every byte is initialized.

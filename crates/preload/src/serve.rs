@@ -7,15 +7,13 @@ use std::time::Instant;
 use oneport::collectives::GatherPart;
 use oneport::internal::calls::Group;
 use oneport::run::{Bidirectional, Endpoint};
-use oneport::{Kind, Layout, Span, Step};
+use oneport::{Kind, Layout, Span};
 
 use crate::choice::Element;
 use crate::describe::{At, Described, Irregular};
 use crate::library::Word;
 use crate::memory::{Copier, Side};
-use crate::process::{
-    Choice, Communicator, Kept, KeptBuffer, OnAnyThread, Planned, Process, Served, process,
-};
+use crate::process::{Choice, Communicator, Kept, KeptBuffer, Planned, Process, Served, process};
 
 /// Why the library serves a call.
 const NOTHING_CHOSEN: &str = "the library: no rule or schedule";
@@ -42,11 +40,14 @@ pub(crate) fn serve(
         return pass();
     };
     let is_chosen = process.choices.serve(call.kind);
-    let (kept, described) = match entered(process, call, is_chosen, describe) {
+    let (kept, at) = match entered(process, call, is_chosen) {
         Ok(entered) => entered,
         Err(why) => return passed(process, call, 0, why, pass),
     };
-    let mut communicator = kept.communicator.lock();
+    let Some(described) = describe(at) else {
+        return passed(process, call, 0, REFUSED, pass);
+    };
+    let mut communicator = kept.communicator.0.borrow_mut();
     let bytes = described.shape.elements * described.shape.element.bytes();
     if bytes == 0 && call.kind != Kind::Barrier {
         return passed(process, call, 0, "nothing to do", || 0);
@@ -71,7 +72,7 @@ pub(crate) fn serve(
         }
         Choice::Schedule(name, planned) => {
             let start = process.report.as_ref().map(|_| Instant::now());
-            perform(process, call, &described, (&group.0, buffer), planned);
+            perform(process, call, &described, (group, buffer), planned);
             if let (Some(report), Some(start)) = (&process.report, start) {
                 let mut report = report.lock();
                 report.add(call.function, bytes as u64, name, start.elapsed());
@@ -86,7 +87,7 @@ fn perform(
     call: Call,
     described: &Described,
     (group, kept): (&Group, &mut KeptBuffer),
-    planned: &OnAnyThread<Planned>,
+    planned: &Planned,
 ) {
     let library = process.library;
     let bytes = described.shape.element.bytes();
@@ -116,28 +117,43 @@ fn perform(
                 .end_job("MPI_Reduce_local failed in a call of this program");
         }
     };
-    planned.0.with_dependent(|schedule, part| {
-        let rank = group.rank();
-        let layout = &schedule.layout()[rank];
-        // What is broadcast may be where nobody can write.
-        let reads = || schedule.programs()[rank].iter().all(Step::is_send);
-        let is_broadcast = call.kind == Kind::Broadcast && reads();
-        if let Some(at) = own_memory(is_broadcast, described, copier, layout, bytes) {
+    planned.with_dependent(|schedule, part| {
+        let layout = &schedule.layout()[group.rank()];
+        let place = match layout.input[..] {
+            [span] => span.offset * bytes..span.end() * bytes,
+            _ => 0..0,
+        };
+        let input = described.input.as_ref();
+        // Where the input lies, if that is one piece for the program and in the buffer.
+        let piece = input.and_then(|side| copier.in_one_piece(side));
+        let piece = piece.filter(|&(_, length)| length == place.len());
+        let is_in_place =
+            |own: *mut u8| piece.is_some_and(|(at, _)| at == own.wrapping_add(place.start));
+        let own = own_memory(described, copier, layout, bytes);
+        let own = own.filter(|&own| {
+            let memory = own.addr()..own.addr() + layout.len * bytes;
+            is_in_place(own) || input.is_none_or(|side| !memory.contains(&side.at.addr()))
+        });
+        let buffer = match own {
             // SAFETY: the program passes this memory for the call, which has as many bytes.
-            let buffer = unsafe { std::slice::from_raw_parts_mut(at, layout.len * bytes) };
-            if let Some(side) = described.input.as_ref().filter(|side| side.at != at.cast()) {
-                // SAFETY: as above; input and output do not overlap.
-                unsafe { copier.copy_in(side, buffer, &layout.input, bytes) };
+            Some(at) => unsafe { std::slice::from_raw_parts_mut(at, layout.len * bytes) },
+            None => kept.bytes(layout.len * bytes),
+        };
+        let mut apart = None;
+        match (piece, input) {
+            _ if own.is_some_and(is_in_place) => {}
+            (Some((_, 0)), _) => {}
+            (Some((at, length)), _) => {
+                // SAFETY: the program passes this memory for the call, and apart from the output.
+                apart = Some(unsafe { std::slice::from_raw_parts(at, length) });
             }
-            return group.perform(part, buffer, &combine);
+            // SAFETY: as above.
+            (None, Some(side)) => unsafe { copier.copy_in(side, buffer, &layout.input, bytes) },
+            (None, None) => {}
         }
-        let buffer = kept.bytes(layout.len * bytes);
-        if let Some(side) = &described.input {
-            // SAFETY: the program passes this memory for the call.
-            unsafe { copier.copy_in(side, buffer, &layout.input, bytes) };
-        }
-        group.perform(part, buffer, &combine);
-        if let Some(side) = &described.output {
+        let output = described.output.as_ref();
+        group.perform(part, buffer, (apart, output.is_some()), &combine);
+        if let Some(side) = output.filter(|_| own.is_none()) {
             // SAFETY: as above.
             unsafe { copier.copy_out(side, buffer, &layout.output, bytes) };
         }
@@ -145,23 +161,17 @@ fn perform(
     });
 }
 
-/// The memory of the program that can be the buffer of this rank, where the schedule needs no more:
-/// that of its output, or of a vector that is broadcast and only read.
+/// The memory of the program that can be the buffer of this rank: that of its output, where the
+/// schedule needs no more.
 fn own_memory(
-    is_broadcast: bool,
     described: &Described,
     copier: Copier<'_>,
     layout: &Layout,
     bytes: usize,
 ) -> Option<*mut u8> {
-    let broadcast = described.input.as_ref().filter(|_| is_broadcast);
-    let side = described.output.as_ref().or(broadcast)?;
-    let whole = [Span::new(0, layout.len)];
-    let is_whole = |spans: &[Span], given: bool| !given || spans == whole;
-    let fits = is_whole(&layout.output, described.output.is_some())
-        && is_whole(&layout.input, described.input.is_some());
-    let length = copier.bytes_in_place(side)?;
-    (fits && length == layout.len * bytes).then_some(side.at.cast())
+    let (at, length) = copier.in_one_piece(described.output.as_ref()?)?;
+    let is_whole = *layout.output == [Span::new(0, layout.len)];
+    (is_whole && length == layout.len * bytes).then_some(at)
 }
 
 /// Serves a call in which each process knows its own blocks only: a gather or scatter by the tree
@@ -176,18 +186,21 @@ pub(crate) fn serve_irregular(
     };
     // The tree needs no choice.
     let is_chosen = call.kind != Kind::Alltoall || process.choices.serve(call.kind);
-    let (kept, described) = match entered(process, call, is_chosen, describe) {
+    let (kept, at) = match entered(process, call, is_chosen) {
         Ok(entered) => entered,
         Err(why) => return passed(process, call, 0, why, pass),
     };
-    let mut communicator = kept.communicator.lock();
+    let Some(described) = describe(at) else {
+        return passed(process, call, 0, REFUSED, pass);
+    };
+    let mut communicator = kept.communicator.0.borrow_mut();
     if process.is_sample(&mut communicator.irregular) {
         drop(communicator);
         return passed(process, call, described.bytes(), SAMPLE, pass);
     }
-    let group = &communicator.group.0;
+    let group = &communicator.group;
     let library = process.library;
-    let start = Instant::now();
+    let start = process.report.as_ref().map(|_| Instant::now());
     let copier = Copier {
         library,
         communicator: call.communicator,
@@ -213,7 +226,7 @@ pub(crate) fn serve_irregular(
     if let Err(error) = served {
         library.own.end_job(&format!("{}: {error}", call.function));
     }
-    if let Some(report) = &process.report {
+    if let (Some(report), Some(start)) = (&process.report, start) {
         let mut report = report.lock();
         report.add(call.function, bytes as u64, by, start.elapsed());
     }
@@ -301,13 +314,14 @@ fn exchanged(
     Ok(())
 }
 
-/// What is kept for the communicator of a call, and what the call is; or why the library serves it.
-fn entered<D>(
+/// What is kept for the communicator of a call, and where this process stands in it; or why the
+/// library serves it.
+#[inline]
+fn entered(
     process: &Process,
     call: Call,
     is_chosen: bool,
-    describe: impl FnOnce(At<'_>) -> Option<D>,
-) -> Result<(Arc<Kept>, D), &'static str> {
+) -> Result<(&Kept, At<'_>), &'static str> {
     if !is_chosen {
         return Err(NOTHING_CHOSEN);
     }
@@ -318,13 +332,13 @@ fn entered<D>(
         is_one.then(|| process.communicator(handle)).flatten()
     };
     let kept = process.known(handle).or_else(made).ok_or(NO_GROUP)?;
+    let (rank, ranks) = (kept.rank, kept.ranks);
     let at = At {
         library,
-        rank: kept.rank,
-        ranks: kept.ranks,
+        rank,
+        ranks,
     };
-    let described = describe(at).ok_or(REFUSED)?;
-    Ok((kept, described))
+    Ok((kept, at))
 }
 
 /// Has the library serve a call.

@@ -26,6 +26,9 @@ pub(crate) struct End {
     /// Where the message is packed, if it is not sent from, or received into, one span of the
     /// buffer: its offset among [`Requests::scratch`].
     pub(crate) scratch: Option<usize>,
+    /// Whether all that the step reads in this rank's buffer is its input, as it was at the start:
+    /// see [`Messages::new`].
+    pub(crate) original: bool,
 }
 
 /// The requests of a rank's steps, and the memory of packed messages, for all repetitions of a run.
@@ -38,6 +41,7 @@ pub(crate) struct Requests {
     sent: Vec<u32>,
     scratch: Scratch,
     datatype: Handle,
+    element_bytes: usize,
 }
 
 impl Communicator {
@@ -68,6 +72,7 @@ impl Communicator {
             ends,
             scratch: Scratch::new(scratch, element_bytes),
             datatype: datatype.0,
+            element_bytes,
         }
     }
 }
@@ -78,21 +83,42 @@ pub(crate) struct Messages<'b, 'j> {
     memory: RankMemory<'b, 'j>,
     requests: RefMut<'b, Requests>,
     communicator: &'b Communicator,
+    /// The input of the rank, where its program has it, and the element at which it starts.
+    input: Option<(&'b [u8], usize)>,
     /// How many transfers have been opened or have ended.
     events: Cell<u64>,
 }
 
 impl<'b, 'j> Messages<'b, 'j> {
+    /// The input is in the memory of the rank, or in `input`, whose first byte is that of the
+    /// element of this number. Steps that need nothing of the buffer but the input then find it
+    /// there: a send sends from there, and a receive that combines receives into the buffer and
+    /// combines with what is there.
     pub(crate) fn new(
         memory: RankMemory<'b, 'j>,
         requests: RefMut<'b, Requests>,
         communicator: &'b Communicator,
+        input: Option<(&'b [u8], usize)>,
     ) -> Self {
         Messages {
             memory,
             requests,
             communicator,
+            input,
             events: Cell::new(0),
+        }
+    }
+
+    /// The input that `transfer` needs, if that is all it needs of this rank's buffer.
+    #[inline]
+    fn original(&self, transfer: HalfTransfer<'j>) -> Option<&'b [u8]> {
+        let (input, start) = self.input?;
+        match transfer.spans[..] {
+            [span] if self.requests.ends[transfer.step].original => {
+                let bytes = self.requests.element_bytes;
+                Some(&input[(span.offset - start) * bytes..(span.end() - start) * bytes])
+            }
+            _ => None,
         }
     }
 
@@ -146,11 +172,16 @@ impl<'b, 'j> Messages<'b, 'j> {
     fn start_send(&mut self, transfer: HalfTransfer<'j>, synchronous: bool) {
         let HalfTransfer { step, spans, .. } = transfer;
         let (mpi, end) = (self.communicator.mpi, self.requests.ends[step]);
-        if let Some(offset) = end.scratch {
-            let message = self.requests.scratch.message(offset, spans);
-            self.memory.pack(spans, message);
-        }
-        let (from, peer) = (self.message(transfer).cast_const().cast(), rank(transfer));
+        let from = if let Some(input) = self.original(transfer) {
+            input.as_ptr()
+        } else {
+            if let Some(offset) = end.scratch {
+                let message = self.requests.scratch.message(offset, spans);
+                self.memory.pack(spans, message);
+            }
+            self.message(transfer).cast_const()
+        };
+        let (from, peer) = (from.cast(), rank(transfer));
         let (dtype, comm) = (self.requests.datatype, self.communicator.handle);
         let send = if synchronous {
             mpi.functions.issend
@@ -158,8 +189,8 @@ impl<'b, 'j> Messages<'b, 'j> {
             mpi.functions.isend
         };
         let mut request = Handle(0);
-        // SAFETY: `count` elements of the datatype, in bounds of the buffer or of the scratch
-        // memory, which is not written before the request has ended.
+        // SAFETY: `count` elements of the datatype, in bounds of the buffer, the input or the
+        // scratch memory, which is not written before the request has ended.
         let code = unsafe {
             send(
                 from,
@@ -200,6 +231,8 @@ impl<'b, 'j> Messages<'b, 'j> {
 }
 
 impl<'j> Carrier<'j> for Messages<'_, 'j> {
+    const HAS_WIRES: bool = false;
+
     fn open_send(&mut self, transfer: HalfTransfer<'j>, _: f64) {
         self.start_send(transfer, true);
     }
@@ -218,7 +251,11 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
         if self.requests.open[step].is_some() || end.theirs != Some(total_len(spans)) {
             return;
         }
-        let (into, peer) = (self.message(transfer).cast(), rank(transfer));
+        let into = match (self.original(transfer), &transfer.spans[..]) {
+            (Some(_), [span]) => self.memory.address(*span),
+            _ => self.message(transfer),
+        };
+        let (into, peer) = (into.cast(), rank(transfer));
         let mpi = self.communicator.mpi;
         let (dtype, comm) = (self.requests.datatype, self.communicator.handle);
         let mut request = Handle(0);
@@ -254,15 +291,18 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
         if !self.has_ended(step) {
             return Received::Nothing;
         }
-        if let Some(offset) = self.requests.ends[step].scratch {
+        if let Some(input) = self.original(transfer) {
+            self.memory.unpack(spans, op, input);
+        } else if let Some(offset) = self.requests.ends[step].scratch {
             let message = self.requests.scratch.message(offset, spans);
             self.memory.unpack(spans, op, message);
         }
         Received::Done(0.0)
     }
 
+    /// What is sent from the input is never overwritten.
     fn is_free(&mut self, transfer: HalfTransfer<'j>) -> bool {
-        self.has_ended(transfer.step)
+        self.original(transfer).is_some() || self.has_ended(transfer.step)
     }
 
     fn send(&mut self, transfer: HalfTransfer<'j>, _: f64, _: Option<(&Slots, u32)>) {

@@ -301,22 +301,27 @@ impl<'r> AheadExecutor<'r> {
     /// and then all messages that it sends have been offered. The carrier keeps spans in flight
     /// unmodified until they are received.
     #[inline]
-    fn progress(
+    fn progress<C: Carrier<'r>>(
         &mut self,
-        carrier: &mut impl Carrier<'r>,
+        carrier: &mut C,
         peers: &impl Peers,
     ) -> Result<Option<Awaited<'r>>, Failure> {
         let context = self.context;
         let sequence = &self.own.sequence;
-        (1..FETCHED_WIRES).for_each(|k| self.fetch_wire(self.next + k));
+        if C::HAS_WIRES {
+            (1..FETCHED_WIRES).for_each(|k| self.fetch_wire(self.next + k));
+        }
         while let Some(action) = sequence.actions().get(self.next) {
-            self.fetch_wire(self.next + FETCHED_WIRES);
+            if C::HAS_WIRES {
+                self.fetch_wire(self.next + FETCHED_WIRES);
+            }
             let i = action.step as usize;
             let step = &self.program.steps[i];
-            for &receive in sequence.opens(self.next) {
-                if let Some(transfer) = self.transfer(receive as usize) {
-                    carrier.open_receive(transfer);
-                }
+            // A message that has come is copied when its receive is opened: the partner would wait
+            // for this rank's own message meanwhile, so that leaves first if it can.
+            let sends_first = step.is_send() && sequence.before(self.next).is_empty();
+            if !sends_first {
+                self.open_receives(carrier);
             }
             for &sent in sequence.before(self.next) {
                 if let Some(transfer) = self.transfer(sent as usize)
@@ -330,11 +335,13 @@ impl<'r> AheadExecutor<'r> {
                 Step::Send { to, spans, .. } => {
                     let transfer = self.transfer_of(i, *to, spans);
                     if !carrier.is_free(transfer) {
+                        self.open_receives(carrier);
                         self.awaited_step = i;
                         return Ok(Some(Awaited::Room(transfer)));
                     }
                     let slot = || (self.slots, self.own.slot[i]);
                     carrier.send(transfer, f64::NAN, action.copied.then(slot));
+                    self.open_receives(carrier);
                     peers.wake(*to);
                 }
                 Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
@@ -357,6 +364,16 @@ impl<'r> AheadExecutor<'r> {
             self.next += 1;
         }
         Ok(None)
+    }
+
+    /// Opens the receives that are to be opened by now.
+    #[inline]
+    fn open_receives(&self, carrier: &mut impl Carrier<'r>) {
+        for &receive in self.own.sequence.opens(self.next) {
+            if let Some(transfer) = self.transfer(receive as usize) {
+                carrier.open_receive(transfer);
+            }
+        }
     }
 
     /// Prefetches the wire of action `k`, if it has one: its partner has written it, and to wait

@@ -27,6 +27,9 @@ pub struct HalfTransfer<'r> {
 /// for the receiver. Nothing of the buffer that an open transfer reads or writes is touched
 /// meanwhile, provided that the caller starts steps in the order that the rules of time demand.
 pub trait Carrier<'r> {
+    /// Whether messages travel by [`HalfTransfer::wire`].
+    const HAS_WIRES: bool = true;
+
     /// Opens a send. `ready` is the model time from which it may start.
     fn open_send(&mut self, transfer: HalfTransfer<'r>, ready: f64);
 
