@@ -20,7 +20,7 @@ Examples:
   oneport export msccl allgather -p 8 -a ring -o ring.xml
   oneport export mscclpp allreduce -p 8 -a recursive-doubling -o plan.json
   oneport export simgrid alltoall -p 16 -a pairwise --network torus -o torus
-  oneport export chakra allgather -p 8 -a ring --eager all -o traces
+  oneport export chakra allgather -p 8 -a ring --bytes 64KiB --eager all -o traces
   oneport export dot broadcast -p 8 -a binomial --rounds -o b.dot
 
 What a format cannot express is refused, with the reason. `oneport import` reads files of other tools."]
@@ -308,11 +308,7 @@ impl ToFolder {
             parts * u128::from(WRITTEN_STEP_BYTES),
             LARGE_SCHEDULE,
         )?;
-        let second = match input.unit {
-            Unit::Nanoseconds => 1e-9,
-            Unit::Plain => 1e-6,
-        };
-        let (files, notes) = write(&input, second)?;
+        let (files, notes) = write(&input, input.unit.seconds())?;
         let _made = NewFolder::make(&self.output)?;
         for (name, content) in &files {
             caller.write_file(&self.output.join(name), content)?;

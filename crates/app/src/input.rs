@@ -12,7 +12,7 @@ use oneport::machine::{CostClass, Eager, Pieces};
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::space::Variant;
 use oneport::{CostModel, Error, Request, Schedule, Step};
-use oneport_formats::{self, msccl};
+use oneport_formats::{self, msccl, teccl};
 use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
 use oneport_steady::Series;
@@ -27,7 +27,7 @@ use crate::forms::Root;
 use crate::own_file::OwnFile;
 use crate::stored::StoredSchedule;
 use crate::task::PlanTask;
-use crate::units::{Unit, show_bytes};
+use crate::units::{Number, Unit, show_bytes};
 
 /// A schedule, which need not be stored, the costs of its machine, and its description.
 #[derive(Debug)]
@@ -92,11 +92,12 @@ impl Common {
         } = file.of_family(self.ranks()?)?;
         let name = source.name();
         let stored = source.stored();
-        let (mut schedule, series) = match stored {
-            Some(stored) => (stored.schedule.clone(), None),
-            None => {
-                let text = source.read()?;
-                self.parsed(&text).with_context(|| name.clone())?
+        let text = stored.is_none().then(|| source.read()).transpose()?;
+        let (mut schedule, series) = match (stored, &text) {
+            (Some(stored), _) => (stored.schedule.clone(), None),
+            (None, text) => {
+                let text = text.as_deref().unwrap_or_default();
+                self.parsed(text).with_context(|| name.clone())?
             }
         };
         schedule = given.into_iter().try_fold(schedule, Schedule::with_name)?;
@@ -130,7 +131,16 @@ impl Common {
         if let Some(ports) = self.nodes.of(schedule.ranks(), &cost)? {
             schedule = ports.share(schedule, &cost)?;
         }
-        let info = info_of(&schedule, stored, name, unit);
+        let mut info = info_of(&schedule, stored, name, unit);
+        if let (Some(text), Some(block)) = (text, info.vector_bytes)
+            && let Some(claim) = teccl::claim(&text, block, &cost, unit.seconds())?
+        {
+            info.claimed_time = Some(Number(claim.time));
+            if self.machine.is_given() {
+                info.epochs_kept = Some(claim.late.is_none());
+                info.late_flow = claim.late;
+            }
+        }
         Ok(Input {
             schedule,
             element_bytes,
@@ -238,6 +248,17 @@ impl<S> Input<S> {
 }
 
 impl<S> Input<S> {
+    /// The line of a summary about what the file of a schedule claims, if it claims a time.
+    pub(crate) fn summary_of_claim(&self) -> Option<(&'static str, String)> {
+        let time = self.unit.show(self.info.claimed_time?.0);
+        let text = match (&self.info.late_flow, self.info.epochs_kept) {
+            (Some(why), _) => format!("{time}, but with these links {why}"),
+            (None, Some(_)) => format!("{time}, and these links carry all flows in their epochs"),
+            (None, None) => time,
+        };
+        Some(("claimed", text))
+    }
+
     /// Of a schedule that takes `time`, the line of a summary about late ranks, if there are any.
     pub(crate) fn summary_of_late(&self, time: f64) -> Option<(&'static str, String)> {
         let last = self.cost.last_arrival();

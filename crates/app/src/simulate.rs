@@ -332,6 +332,7 @@ impl Simulated {
         let unit = self.input.unit;
         let mut summary = self.input.summary();
         summary.push(("time", unit.show(self.timed.time)));
+        summary.extend(self.input.summary_of_claim());
         summary.extend(self.input.summary_of_late(self.timed.time));
         if let Some(ratio) = self.x_bound() {
             let (bound, by) = (unit.show(self.bound()), self.bound_by().unwrap_or_default());

@@ -17,6 +17,9 @@
 //! and its size over the bandwidth, cut to whole nanoseconds; then its send is done. Nobody waits
 //! for a receiver, and receivers take any number of messages at once. So its times are those of the
 //! model where every message is taken as it comes: that is decided when a trace is written.
+//!
+//! It stops where a message keeps its link for less than a nanosecond: such costs are refused, but
+//! for a beta of 0, where a message keeps its link for the last nanosecond of alpha.
 
 use prost::{Message, Oneof};
 
@@ -101,8 +104,8 @@ pub type Traces = (Vec<(String, Vec<u8>)>, Vec<String>);
 ///
 /// # Errors
 /// Several ports of a kind (a rank has one send in flight), messages without elements, late ranks,
-/// overlap, shared ports, costs in pieces or that differ between links, and a schedule that the
-/// model cannot time.
+/// overlap, shared ports, costs in pieces or that differ between links, messages that keep a link
+/// for less than a nanosecond, and a schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &ChakraOptions) -> Result<Traces> {
     ensure_own_ports(schedule, "Chakra")?;
     let cost = &*schedule.collective().kind().costs(&options.cost);
@@ -121,8 +124,9 @@ pub fn write(schedule: &Schedule, options: &ChakraOptions) -> Result<Traces> {
     if !why.is_empty() {
         return Err(Error::usage(format!("ASTRA-sim: {why}")));
     }
+    let network = Network::of(schedule, cost, options.second * 1e9)?;
     let simulation = schedule.simulate(&options.cost)?;
-    let (mut files, mut same, mut rounded) = (Vec::new(), true, false);
+    let (mut files, mut same, mut rounded) = (Vec::new(), network.has_times, false);
     let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
     for (rank, tags) in tags(schedule).iter().enumerate() {
         let program = &schedule.programs()[rank];
@@ -140,18 +144,13 @@ pub fn write(schedule: &Schedule, options: &ChakraOptions) -> Result<Traces> {
         rounded |= trace.is_rounded;
         files.push((format!("trace.{rank}.et"), trace.file));
     }
-    let ns = options.second * 1e9;
-    let (rates, latency) = (cost.rates(), cost.latency_between(0, 0));
-    // ASTRA-sim's gigabyte has 2^30 bytes.
-    let bandwidth = match rates.beta * ns {
-        0.0 => f64::from(1 << 30),
-        beta => 1e9 / beta / f64::from(1 << 30),
-    };
+    let Network {
+        bandwidth, latency, ..
+    } = network;
     let network = format!(
         "topology: [ FullyConnected ]\nnpus_count: [ {} ]\nbandwidth: [ {bandwidth:?} ]  # 2^30 bytes/s\n\
-         latency: [ {:?} ]  # ns\n",
+         latency: [ {latency:?} ]  # ns\n",
         schedule.ranks(),
-        (rates.alpha + latency) * ns
     );
     files.push(("network.yml".into(), network.into_bytes()));
     let mut notes = Vec::new();
@@ -166,6 +165,46 @@ pub fn write(schedule: &Schedule, options: &ChakraOptions) -> Result<Traces> {
             .into()
     });
     Ok((files, notes))
+}
+
+/// A network that takes as long for a message as the model.
+struct Network {
+    /// In 2^30 bytes a second, and nanoseconds.
+    bandwidth: f64,
+    latency: f64,
+    /// Whether all messages take as long as in the model.
+    has_times: bool,
+}
+
+impl Network {
+    /// With costs in units of `ns` nanoseconds.
+    fn of(schedule: &Schedule, cost: &CostModel, ns: f64) -> Result<Network> {
+        const GIB: f64 = (1u64 << 30) as f64;
+        let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
+        let sizes = || {
+            sends
+                .clone()
+                .map(|s| bytes(s.len(), schedule.element_bytes()) as f64)
+        };
+        let shortest = sizes().reduce(f64::min).unwrap_or(1.0);
+        let longest = sizes().fold(shortest, f64::max);
+        let latency = (cost.rates().alpha + cost.latency_between(0, 0)) * ns;
+        let (bandwidth, latency) = match cost.rates().beta * ns {
+            0.0 => (shortest * 1e9 / GIB, latency - 1.0),
+            beta => (1e9 / beta / GIB, latency),
+        };
+        if shortest / (bandwidth * GIB / 1e9) < 1.0 || latency < 0.0 {
+            return Err(Error::usage(
+                "ASTRA-sim: a message keeps its link for a nanosecond at least (take more bytes, or greater costs)",
+            ));
+        }
+        let has_times = cost.rates().beta > 0.0 || longest < 2.0 * shortest;
+        Ok(Network {
+            bandwidth,
+            latency,
+            has_times,
+        })
+    }
 }
 
 /// The trace of one rank, as it grows.

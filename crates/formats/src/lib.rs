@@ -73,7 +73,7 @@ pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>
     if has_key(start, "gpus") {
         return mscclpp::read(text, options).map(Some);
     }
-    if has_key(start, "3-Epochs_Required") {
+    if teccl::is_flows(start) {
         return teccl::read(text, options).map(Some);
     }
     if tree::is_tree(text) {

@@ -12,7 +12,7 @@
 //!
 //! There is no version; this is what `teccl/solvers` of <https://github.com/microsoft/TE-CCL> at
 //! commit c128bf2 (2024) writes; `6-Flows` and `7-chunk paths` are older names. The file has no
-//! topology: capacities and latencies are those of the costs with which the schedule is timed.
+//! topology: [`claim`] judges its epochs by capacities and latencies of links that others give.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,11 +20,11 @@ use serde::Deserialize;
 
 use crate::blocks::{Buffers, times};
 use crate::msccl::{ReadOptions, gcd};
-use crate::sum;
+use crate::{has_key, sum};
 use oneport::error::{Error, Result};
 use oneport::internal::json_object;
 use oneport::internal::numbers::truncated;
-use oneport::machine::Ports;
+use oneport::machine::{CostModel, Ports};
 use oneport::schedule::collective::Kind;
 use oneport::schedule::{Schedule, Span, Step};
 
@@ -93,10 +93,8 @@ pub fn read(text: &str, options: &ReadOptions) -> Result<Schedule> {
     if options.chunk == 0 {
         return Err(Error::usage("a chunk has one element at least"));
     }
-    let fields = "7-Flows and 8-Chunk paths";
-    let file: FlowFile = json_object("TE-CCL schedule", fields, text)?;
-    let demands = file.paths.iter().map(|(text, paths)| demand(text, paths));
-    let demands: Vec<Demand> = demands.collect::<Result<_>>()?;
+    let file: FlowFile = json_object("TE-CCL schedule", FIELDS, text)?;
+    let demands = file.demands()?;
     file.ensure_as_claimed(&demands)?;
     demands.iter().try_for_each(Demand::ensure_causal)?;
     ensure_waits(&demands)?;
@@ -104,11 +102,99 @@ pub fn read(text: &str, options: &ReadOptions) -> Result<Schedule> {
     schedule.with_name(format!("TE-CCL, {} epochs", file.epochs))
 }
 
+/// Whether a text has such flows.
+pub(crate) fn is_flows(text: &str) -> bool {
+    has_key(text, "3-Epochs_Required")
+}
+
+/// What a file claims, beside links with capacities.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// The time that it claims to take, in units of the costs.
+    pub time: f64,
+    /// The first flow that these links do not carry in its epochs, if there is one: why.
+    pub late: Option<String>,
+}
+
+/// What the file of a schedule that was [read](read()) claims, with messages of these costs in
+/// units of `second` seconds, and blocks of `block` bytes; `None` for other texts.
+///
+/// A link carries the flows of an epoch one after the other, those first that are needed first, and
+/// not before it is done with those of earlier epochs. What a switch copies crosses the link to it
+/// once. A flow is late if it is not there when the next flow of its chunk starts, or at the end of
+/// the epoch by which the demand is met.
+///
+/// # Errors
+/// As [`read()`].
+pub fn claim(text: &str, block: u64, cost: &CostModel, second: f64) -> Result<Option<Claim>> {
+    if !is_flows(text.trim_start()) {
+        return Ok(None);
+    }
+    let file: FlowFile = json_object("TE-CCL schedule", FIELDS, text)?;
+    let demands = file.demands()?;
+    let blocks = Blocks::new(&demands)?;
+    let count = blocks.block / blocks.parts;
+    // By epoch, link and part of a chunk: its targets, with the epoch at whose start it is needed.
+    let mut flows: BTreeMap<_, BTreeMap<&Hop, usize>> = BTreeMap::new();
+    for (number, demand) in demands.iter().enumerate() {
+        for (path, (start, _)) in demand.paths.iter().zip(demand.cut()) {
+            let next = path.iter().skip(1).map(|hop| hop.epoch);
+            let needed = next.chain([demand.met + 1]);
+            for (hop, needed) in path.iter().zip(needed) {
+                let chunk = (demand.from, demand.chunk, blocks.number(number), start);
+                let targets = flows.entry((hop.epoch, (hop.from, hop.links[0]), chunk));
+                let earliest = targets.or_default().entry(hop).or_insert(needed);
+                *earliest = needed.min(*earliest);
+            }
+        }
+    }
+    let mut flows: Vec<_> = flows.into_iter().collect();
+    flows.sort_by_key(|((epoch, ..), targets)| (*epoch, targets.values().min().copied()));
+    let epoch_time = file.epoch_time / second;
+    // By GPU, what its link leads to, and whether it sends: since when the link is free.
+    let mut free: HashMap<(usize, usize, bool), f64> = HashMap::new();
+    let mut late = None;
+    for ((epoch, (from, link), chunk), targets) in flows {
+        let out = free.get(&(from, link, true)).copied().unwrap_or(0.0);
+        let start = out.max(epoch as f64 * epoch_time);
+        let mut done = start;
+        for (hop, needed) in targets {
+            let into = free.entry((hop.to, hop.links[1], false)).or_insert(0.0);
+            let bytes = u128::from(block) * hop.volume as u128 / (WHOLE * count) as u128;
+            let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).max(1);
+            let [source, target] = [blocks.ranks[&from], blocks.rank(hop)?];
+            let time = cost.transfer(source, target, bytes);
+            *into = into.max(start) + time;
+            done = done.max(start + time);
+            let (there, end) = (
+                *into + cost.latency_between(source, target),
+                needed as f64 * epoch_time,
+            );
+            if late.is_none() && there > end * (1.0 + 1e-9) {
+                let (text, [there, end]) = (hop.text, [there, end].map(|time| time * second));
+                let (source, chunk, ..) = chunk;
+                late = Some(format!(
+                    "\"Chunk {chunk} from {source} traveled over {text}\" is there at {there:.3e} s, needed at \
+                     {end:.3e} s"
+                ));
+            }
+        }
+        free.insert((from, link, true), done);
+    }
+    let time = file.finish_time / second;
+    Ok(Some(Claim { time, late }))
+}
+
 fn wrong(what: String) -> Result<()> {
     Err(Error::wrong(what))
 }
 
 impl FlowFile {
+    fn demands(&self) -> Result<Vec<Demand<'_>>> {
+        let demands = self.paths.iter().map(|(text, paths)| demand(text, paths));
+        demands.collect()
+    }
+
     /// Refuses flows, epochs or a time that are not those of the paths.
     fn ensure_as_claimed(&self, demands: &[Demand]) -> Result<()> {
         let hops = |demand| Demand::hops(demand).map(move |hop| flow(demand, hop));
@@ -290,6 +376,15 @@ impl Blocks {
         }
     }
 
+    /// The number of a demand among those whose flows it does not share: those of an allgather
+    /// share flows.
+    fn number(&self, demand: usize) -> usize {
+        match self.kind {
+            Kind::Allgather => 0,
+            _ => demand,
+        }
+    }
+
     /// The rank that a flow leads to.
     fn rank(&self, hop: &Hop) -> Result<usize> {
         let unknown = || {
@@ -329,8 +424,7 @@ impl Blocks {
                         len[rank] = sum(len[rank], size, "the buffer of a rank")?;
                         len[rank] - size
                     };
-                    // Demands of an allgather share flows.
-                    let number = if in_place { 0 } else { number };
+                    let number = self.number(number);
                     messages.insert((hop.epoch, number, hop, [at, to], size));
                     at = to;
                 }
@@ -374,6 +468,7 @@ impl Blocks {
     }
 }
 
+const FIELDS: &str = "7-Flows and 8-Chunk paths";
 const NO_COLLECTIVE: &str =
     "TE-CCL schedule: its demands are those of no allgather and no alltoall of equal blocks";
 

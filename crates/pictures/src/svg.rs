@@ -313,6 +313,14 @@ impl Unit {
         }
     }
 
+    /// Seconds of one: costs without a unit are microseconds where other tools need one.
+    pub fn seconds(self) -> f64 {
+        match self {
+            Unit::Nanoseconds => 1e-9,
+            Unit::Plain => 1e-6,
+        }
+    }
+
     /// Formats a time: `12.3 us`; a plain number if it has no unit.
     pub fn show(self, time: f64) -> String {
         let (divisor, name) = match self {

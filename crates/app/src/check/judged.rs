@@ -197,6 +197,7 @@ fn columns(schedules: &[Checked], on_page: bool) -> Columns<'_, Checked> {
     let first = tasks.next();
     let several = on_page || tasks.any(|other| Some(other) != first);
     let named = schedules.iter().any(|checked| checked.own_name().is_some());
+    let claims = schedules.iter().any(|checked| checked.claimed().is_some());
     Columns::<Checked>::default()
         .add("schedule", |checked| checked.name().to_string())
         .add_if(named, "name", |checked| or_dash(checked.own_name()))
@@ -205,6 +206,7 @@ fn columns(schedules: &[Checked], on_page: bool) -> Columns<'_, Checked> {
         .add(">time", |checked| {
             or_dash(checked.judged().map(|j| j.unit.show(j.own.time.0)))
         })
+        .add_if(claims, ">claimed", |checked| or_dash(checked.claimed()))
         .add(">x bound", |checked| {
             or_dash(checked.judged().and_then(|j| Some(number(j.ratio?, 3))))
         })

@@ -15,7 +15,7 @@ use super::show_cost;
 use crate::nodes::NodePorts;
 use crate::stored::MadeBy;
 use crate::task::PlanTask;
-use crate::units::{Unit, counted, show_bytes};
+use crate::units::{Number, Unit, counted, show_bytes};
 
 /// Description of a schedule, as fields of JSON output.
 #[derive(Debug, Clone, JsonSchema, Serialize)]
@@ -54,6 +54,15 @@ pub(crate) struct ScheduleInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) segment_sizes: Option<Vec<u64>>,
     pub(crate) time_unit: &'static str,
+    /// The time that a schedule's file claims.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) claimed_time: Option<Number>,
+    /// Whether links with the costs that options give keep the epochs that the file claims, and the
+    /// first flow that they do not carry in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) epochs_kept: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) late_flow: Option<String>,
     /// Number of cores, if the algorithm was chosen by an estimate for that many.
     #[serde(skip)]
     pub(crate) cores: Option<usize>,
@@ -121,6 +130,9 @@ impl ScheduleInfo {
             segments_are_best: false,
             segment_sizes: None,
             time_unit: unit.name(),
+            claimed_time: None,
+            epochs_kept: None,
+            late_flow: None,
             cores: None,
             chosen_for: None,
             left_out: Vec::new(),

@@ -1,7 +1,12 @@
-//! Chakra traces: their bytes, and their times by the rule of ASTRA-sim's analytical network.
+//! Chakra traces: their bytes, and their times by the rule of ASTRA-sim's analytical network, and
+//! by ASTRA-sim itself where `ONEPORT_ASTRASIM` names a checkout in which
+//! `build/astra_analytical/build.sh` was run.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use oneport::error::ErrorKind;
 use oneport::machine::{Eager, Ports};
@@ -133,7 +138,9 @@ fn astra_sim(traces: &[Vec<Decoded>], latency: f64, bytes_per_ns: f64) -> u64 {
                         let to = node.attr["comm_dst"];
                         let free = link_free.entry((me, to)).or_insert(0);
                         let start = now.max(*free);
-                        *free = start + (size / bytes_per_ns) as u64;
+                        let busy = (size / bytes_per_ns) as u64;
+                        assert!(busy > 0, "ASTRA-sim stops");
+                        *free = start + busy;
                         let end = start + (latency + size / bytes_per_ns) as u64;
                         events.push(Reverse((end, me, node.id, SEND)));
                         let key = (me, to, node.attr["comm_tag"]);
@@ -169,6 +176,70 @@ fn astra_sim(traces: &[Vec<Decoded>], latency: f64, bytes_per_ns: f64) -> u64 {
     now
 }
 
+/// The time that ASTRA-sim prints for the traces `NAME.RANK.et` and a network.
+fn replayed(checkout: &Path, own: &Path, name: &Path, network: &str) -> u64 {
+    let files = [
+        ("network", network),
+        (
+            "system",
+            r#"{"scheduling-policy": "FIFO", "local-mem-bw": 50}"#,
+        ),
+        ("memory", r#"{"memory-type": "NO_MEMORY_EXPANSION"}"#),
+    ];
+    for (file, text) in files {
+        fs::write(own.join(file), text).unwrap();
+    }
+    let program = "build/astra_analytical/build/bin/AstraSim_Analytical_Congestion_Aware";
+    let mut command = Command::new(checkout.join(program));
+    let output = command
+        .current_dir(own)
+        .arg(format!("--workload-configuration={}", name.display()))
+        .arg("--network-configuration=network")
+        .arg("--system-configuration=system")
+        .arg("--remote-memory-configuration=memory")
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ends = text.lines().filter_map(|line| {
+        let cycles = line.split_once("finished, ")?.1.split(' ').next()?;
+        cycles.parse().ok()
+    });
+    ends.max().unwrap_or_else(|| panic!("{command:?}: {text}"))
+}
+
+fn replay_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The ring that ASTRA-sim has as an example is read, and takes the time here that it takes there,
+/// with computations.
+#[test]
+fn astra_sims_own_traces_take_its_time() {
+    let Some(checkout) = crate::checkout("ONEPORT_ASTRASIM") else {
+        return;
+    };
+    let examples = "examples/system/custom_collectives/custom_ring_allreduce_8npus_1MB";
+    let name = checkout.join(examples).join("custom_allreduce");
+    let traces = (0..8).map(|rank| fs::read(format!("{}.{rank}.et", name.display())).unwrap());
+    let schedule = read(&traces.collect::<Vec<_>>()).unwrap();
+    assert!(schedule.check().is_correct());
+    let stats = schedule.stats().unwrap();
+    assert_eq!((schedule.ranks(), stats.messages), (8, 112));
+    // Its gigabyte has 2^30 bytes, and a message is cut to whole nanoseconds.
+    let bandwidth = 1e9 / f64::from(1 << 30);
+    let network = format!(
+        "topology: [ FullyConnected ]\nnpus_count: [ 8 ]\nbandwidth: [ {bandwidth:?} ]\nlatency: [ 2000.0 ]\n"
+    );
+    let cost = CostModel::new(2000.0, 1.0)
+        .gamma_copy(1.0)
+        .eager(Eager::All);
+    let time = schedule.simulate(&cost).unwrap().makespan();
+    let own = replay_folder("chakra_own");
+    assert_eq!(time, replayed(&checkout, &own, &name, &network) as f64);
+}
+
 fn options(cost: &CostModel) -> ChakraOptions {
     ChakraOptions {
         cost: cost.clone(),
@@ -181,6 +252,8 @@ fn options(cost: &CostModel) -> ChakraOptions {
 #[test]
 fn all_rows_take_the_time_of_the_model() {
     let (mut equal, mut other, mut judged_equal) = (0, 0, 0);
+    let checkout = crate::checkout("ONEPORT_ASTRASIM");
+    let folder = replay_folder("chakra_rows");
     for gamma in [0.0, 1000.0] {
         let cost = CostModel::new(1000.0, 1.0).gamma(gamma).eager(Eager::All);
         for algorithm in registry::all() {
@@ -207,6 +280,17 @@ fn all_rows_take_the_time_of_the_model() {
                     };
                     let bandwidth = number("bandwidth:") * f64::from(1 << 30) / 1e9;
                     let time = astra_sim(&nodes, number("latency:"), bandwidth);
+                    if let Some(checkout) = &checkout {
+                        let written = folder.join("trace");
+                        for (rank, trace) in traces.iter().enumerate() {
+                            fs::write(format!("{}.{rank}.et", written.display()), trace).unwrap();
+                        }
+                        assert_eq!(
+                            replayed(checkout, &folder, &written, &network),
+                            time,
+                            "{name}"
+                        );
+                    }
                     let model = schedule.simulate(&cost).unwrap().makespan();
                     let same = notes
                         .last()
@@ -306,6 +390,17 @@ fn what_astra_sim_has_not_is_refused() {
         "start together",
     );
     refused(&binomial, &cost.clone().overlap(true), "take turns");
+    // A message of 8 bytes that keeps its link for less than a nanosecond.
+    let short = "a nanosecond at least";
+    refused(&binomial, &CostModel::new(1000.0, 0.12), short);
+    refused(&binomial, &CostModel::new(0.5, 0.0), short);
+    // Where the link is free at once, for the last nanosecond of the latency.
+    let (files, _) = write(&binomial, &options(&CostModel::new(1000.0, 0.0))).unwrap();
+    let network = String::from_utf8(files[4].1.clone()).unwrap();
+    assert!(
+        network.contains("[ 999.0 ]") && network.contains("[ 7.450580596923828 ]"),
+        "{network}"
+    );
     // Senders that wait, and half a microsecond.
     let (_, notes) = write(&binomial, &options(&CostModel::new(1000.0, 1.0))).unwrap();
     assert!(notes[0].contains("computes the model's time"), "{notes:?}");

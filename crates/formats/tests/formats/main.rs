@@ -21,9 +21,23 @@ mod simgrid;
 mod teccl;
 mod tree;
 
+use std::io::Write;
+use std::path::PathBuf;
+
 use oneport::plan::{Segments, registry};
 use oneport::schedule::Schedule;
 use oneport::{CostModel, Ports, Request};
+
+/// The checkout of another tool, if the environment says where it is.
+fn checkout(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    if path.is_none() {
+        // Past the test harness, which would keep it to itself.
+        let skipped = "is not set: nothing was compared with that tool";
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {variable} {skipped}");
+    }
+    path
+}
 
 /// Schedules of all registered algorithms over a grid of ranks, roots, ports and segments, each
 /// with a name.

@@ -372,8 +372,7 @@ fn plans_of_checkout(checkout: &Path) -> Vec<(String, Value)> {
 /// Plans that others wrote: those of a checkout of MSCCL++.
 #[test]
 fn plans_of_others_are_judged_as_an_interpreter_does() {
-    let Some(checkout) = std::env::var_os("ONEPORT_MSCCLPP") else {
-        println!("SKIPPED: set ONEPORT_MSCCLPP to a checkout of MSCCL++");
+    let Some(checkout) = crate::checkout("ONEPORT_MSCCLPP") else {
         return;
     };
     let plans = plans_of_checkout(Path::new(&checkout));

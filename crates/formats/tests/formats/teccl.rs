@@ -304,3 +304,68 @@ fn ring_without_a_demand() -> Vec<Demand> {
     demands.pop();
     demands
 }
+
+/// Why the epochs of a file, of 1/4 s each, are too short over links with these costs in seconds,
+/// for blocks of 4 bytes.
+fn late(file: &Value, cost: &CostModel) -> Option<String> {
+    let claim = teccl::claim(&file.to_string(), 4, cost, 1.0).unwrap();
+    let claim = claim.unwrap();
+    assert_eq!(
+        claim.time,
+        file["4-Collective_Finish_Time"].as_f64().unwrap()
+    );
+    claim.late
+}
+
+#[test]
+fn epochs_are_judged_by_the_links_given() {
+    // A chunk of 4 bytes in each epoch, and the link through the switch has two.
+    let ring = file(&ring(), 6);
+    assert_eq!(late(&ring, &CostModel::new(0.0, 0.0625)), None);
+    let latency = |latency| CostModel::new(0.0, 0.0625).latency(latency);
+    let first = "\"Chunk 0 from 0 traveled over 0->1 in epoch 0\" is there at 2.600e-1 s, needed at 2.500e-1 s";
+    assert_eq!(late(&ring, &latency(0.01)).as_deref(), Some(first));
+    // Three quarters of a chunk leave 0 for 2 in two epochs, the other one for 1 beside a whole.
+    let triangle = file(&triangle(), 4);
+    assert_eq!(late(&triangle, &CostModel::new(0.0, 0.0625)), None);
+    let slower = late(&triangle, &CostModel::new(0.0, 0.07)).unwrap();
+    assert!(
+        slower.contains("with volume 1.0 in epoch 0\" is there at 2.800e-1 s"),
+        "{slower}"
+    );
+    // In other units: 4 ns and 0.25 ns.
+    let claim = teccl::claim(&ring.to_string(), 4, &CostModel::new(0.0, 6.25e7), 1e-9).unwrap();
+    let claim = claim.unwrap();
+    assert!(
+        (claim.time - 1.5e9).abs() < 1.0 && claim.late.is_none(),
+        "{claim:?}"
+    );
+    assert_eq!(teccl::claim("{}", 4, &latency(0.0), 1.0).unwrap(), None);
+}
+
+/// Three GPUs at a switch: each sends its chunk once, and the switch copies it.
+#[test]
+fn what_a_switch_copies_crosses_the_link_to_it_once() {
+    let demands = |epochs: [usize; 3]| {
+        let pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
+        let demand = |(from, to): (usize, usize)| {
+            let epoch = epochs[from];
+            let path = vec![format!("{from}->{to} in epoch {epoch} via switches 9")];
+            (from, to, 0, epoch, vec![path])
+        };
+        pairs.map(demand)
+    };
+    let cost = CostModel::new(0.0, 0.0625);
+    // One after the other: a link carries one chunk at a time, out or in.
+    assert_eq!(late(&file(&demands([0, 1, 2]), 3), &cost), None);
+    // All at once: two chunks come in over one link.
+    let why = late(&file(&demands([0; 3]), 1), &cost).unwrap();
+    assert!(
+        why.contains("is there at 5.000e-1 s, needed at 2.500e-1 s"),
+        "{why}"
+    );
+    // A flow of an epoch before holds the link up.
+    let double = CostModel::new(0.0, 0.125);
+    let why = late(&file(&demands([0, 2, 1]), 3), &double).unwrap();
+    assert!(why.contains("Chunk 0 from 0"), "{why}");
+}

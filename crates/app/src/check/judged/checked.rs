@@ -90,6 +90,7 @@ impl One {
         }
         if let Some(judgement) = &self.judgement {
             summary.push(("verdict", judgement.sentence()));
+            summary.extend(input.summary_of_claim());
         }
         output::summary(out, &summary)?;
         match &self.judgement {
@@ -139,6 +140,14 @@ impl Checked {
 
     pub(super) fn judged(&self) -> Option<&Judgement> {
         self.right()?.judgement.as_ref()
+    }
+
+    /// The time that its file claims.
+    pub(super) fn claimed(&self) -> Option<String> {
+        let info = &self.right()?.info;
+        let time = self.judged()?.unit.show(info.claimed_time?.0);
+        let late = info.late_flow.as_ref().map_or("", |_| ", late");
+        Some(time + late)
     }
 
     pub(super) fn name(&self) -> &str {
@@ -216,6 +225,9 @@ impl Checked {
             note: report.and_then(|report| Some(&report.notes.first()?.message)),
             time: judged.map(|j| j.own.time),
             time_unit: info.map(|info| info.time_unit),
+            claimed_time: info.and_then(|info| info.claimed_time),
+            epochs_kept: info.and_then(|info| info.epochs_kept),
+            late_flow: info.and_then(|info| info.late_flow.as_ref()),
             x_bound: judged.and_then(|j| j.ratio).map(Number),
             rounds: judged.map(|j| j.own.rounds),
             messages: judged.map(|j| j.own.messages),

@@ -1,13 +1,15 @@
 //! Fuzz tests of the command line: every command exits with 0, 1 or 2, and prints a message if it
 //! exits with 2.
 
+use std::fs;
 use std::time::Duration;
 
 use assert_cmd::Command;
 
 use super::mutate::{NUMBERS, mutate};
 use super::readers::{
-    cost_examples, platform_examples, profile_examples, rules_examples, schedule_examples,
+    chakra_examples, cost_examples, goal_examples, msccl_examples, mscclpp_examples,
+    platform_examples, profile_examples, rules_examples, schedule_examples, teccl_examples, traces,
 };
 use super::seeds;
 use crate::support::random::Random;
@@ -30,12 +32,18 @@ enum Input {
     Platform,
     Rules,
     Sizes,
+    Goal,
+    Msccl,
+    Mscclpp,
+    Teccl,
+    /// Files of which that of the first rank is the argument TRACE.
+    Chakra,
 }
 
 /// `SIZE`, `TIME`, `COUNT`, `RANKS`, `LIST` and `NAME` are replaced by valid or almost valid
 /// arguments. Vectors are short where alpha may be 0, because the best segments are then single
 /// bytes.
-const COMMANDS: [(&str, Input); 32] = [
+const COMMANDS: [(&str, Input); 44] = [
     ("check --schedule -", Input::Schedule),
     (
         "check --schedule - --json --most-errors COUNT",
@@ -60,6 +68,27 @@ const COMMANDS: [(&str, Input); 32] = [
     ("export mscclpp --schedule -", Input::Schedule),
     ("export dot --rounds --schedule -", Input::Schedule),
     ("export simgrid --schedule - -o FOLDER", Input::Schedule),
+    (
+        "export chakra --schedule - --alpha TIME --beta TIME --eager all -o FOLDER --force",
+        Input::Schedule,
+    ),
+    ("import goal -", Input::Goal),
+    ("import msccl - --chunk COUNT --ported COUNT", Input::Msccl),
+    (
+        "import mscclpp - --chunk COUNT --ported COUNT",
+        Input::Mscclpp,
+    ),
+    ("import teccl - --chunk COUNT --ported COUNT", Input::Teccl),
+    ("import chakra TRACE", Input::Chakra),
+    ("check --schedule - -o PAGE", Input::Msccl),
+    ("check --schedule - -o PAGE --json", Input::Mscclpp),
+    ("check --schedule - - -o PAGE", Input::Teccl),
+    ("check --schedule TRACE", Input::Chakra),
+    (
+        "simulate --schedule - --alpha TIME --beta TIME",
+        Input::Teccl,
+    ),
+    ("simulate --schedule - --ported COUNT", Input::Mscclpp),
     ("run --schedule - --deadline 50ms", Input::Schedule),
     (
         "simulate reduce -p RANKS --costs - --bytes SIZE --segments 2",
@@ -137,6 +166,15 @@ fn every_command_exits_with_0_1_or_2() {
             Input::Platform => mutate(random, &platform_examples()),
             Input::Rules => mutate(random, &rules_examples()),
             Input::Sizes => mutate(random, &["1KiB,0,2KiB\n5 7".to_string(), "3".to_string()]),
+            Input::Goal => mutate(random, &goal_examples()),
+            Input::Msccl => mutate(random, &msccl_examples()),
+            Input::Mscclpp => mutate(random, &mscclpp_examples()),
+            Input::Teccl => mutate(random, &teccl_examples()),
+            Input::Chakra => {
+                let text = mutate(random, &chakra_examples());
+                write_traces(&text);
+                text
+            }
         };
         let output = run(&args, &input);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -176,6 +214,18 @@ fn run(args: &[String], input: &str) -> std::process::Output {
     command.env("RUST_BACKTRACE", "0").output().unwrap()
 }
 
+/// The folder of traces.
+const TRACES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/fuzz_chakra");
+
+/// Writes the traces of a text in place of those before.
+fn write_traces(text: &str) {
+    let _ = fs::remove_dir_all(TRACES);
+    fs::create_dir_all(TRACES).unwrap();
+    for (rank, trace) in traces(text).into_iter().enumerate() {
+        fs::write(format!("{TRACES}/trace.{rank}.et"), trace).unwrap();
+    }
+}
+
 /// Returns the argument for a word of [`COMMANDS`].
 fn argument(random: &mut Random, word: &str) -> String {
     let examples: &[&str] = match word {
@@ -190,6 +240,8 @@ fn argument(random: &mut Random, word: &str) -> String {
                 .to_string();
         }
         "FOLDER" => return concat!(env!("CARGO_TARGET_TMPDIR"), "/fuzz_simgrid").to_string(),
+        "PAGE" => return concat!(env!("CARGO_TARGET_TMPDIR"), "/fuzz.html").to_string(),
+        "TRACE" => return format!("{TRACES}/trace.0.et"),
         _ => return word.to_string(),
     };
     if random.one_in(2) {

@@ -72,13 +72,15 @@ fn exported(write: impl Fn(&Schedule) -> oneport::Result<Written>) -> Vec<String
     written.into_iter().map(|w| w.text).collect()
 }
 
-#[test]
-fn goal_files() {
-    let options = goal::GoalOptions {
+fn goal_options() -> goal::GoalOptions {
+    goal::GoalOptions {
         form: goal::GoalForm::Bytes,
         ..goal::GoalOptions::new(CostModel::new(3.0, 0.5))
-    };
-    let mut examples = exported(|schedule| goal::write(schedule, &options));
+    }
+}
+
+pub(super) fn goal_examples() -> Vec<String> {
+    let mut examples = exported(|schedule| goal::write(schedule, &goal_options()));
     // Without comments with data they are like those of other tools.
     let bare = |text: &String| {
         let lines = text.lines().filter(|line| !line.starts_with("// {"));
@@ -86,7 +88,13 @@ fn goal_files() {
     };
     let bare: Vec<String> = examples.iter().map(bare).collect();
     examples.extend(bare);
-    fuzz("readers::goal_files", &examples, |text| {
+    examples
+}
+
+#[test]
+fn goal_files() {
+    let options = goal_options();
+    fuzz("readers::goal_files", &goal_examples(), |text| {
         let Some(schedule) = accepted(goal::read(text)) else {
             return false;
         };
@@ -98,10 +106,13 @@ fn goal_files() {
     });
 }
 
+pub(super) fn msccl_examples() -> Vec<String> {
+    exported(|schedule| msccl::write(schedule, "x"))
+}
+
 #[test]
 fn msccl_files() {
-    let examples = exported(|schedule| msccl::write(schedule, "x"));
-    fuzz("readers::msccl_files", &examples, |text| {
+    fuzz("readers::msccl_files", &msccl_examples(), |text| {
         let Some(schedule) = accepted(msccl::read(text, &msccl::ReadOptions::default())) else {
             return false;
         };
@@ -136,8 +147,7 @@ fn plan(ops: &str) -> String {
     )
 }
 
-#[test]
-fn mscclpp_plans() {
+pub(super) fn mscclpp_examples() -> Vec<String> {
     let own = r#"{"type":"i","index":0,"size":2}"#;
     let scratch = r#"{"type":"s","index":0,"size":2}"#;
     let remote = |id: usize| format!(r#"{{"buffer_id":{id},"index":0,"size":2}}"#);
@@ -154,7 +164,7 @@ fn mscclpp_plans() {
     let both = format!("{own},{scratch}");
     let group = r#"{"name":"copy","src_buff":[{"type":"i","index":0,"size":1}],
         "dst_buff":[{"type":"s","index":1,"size":1}],"tbg_info":{"tb_id":1,"tbg_size":2}}"#;
-    let examples = [
+    vec![
         plan(
             &[
                 op("ppkt", "memory", own, &remote(0)),
@@ -213,8 +223,12 @@ fn mscclpp_plans() {
         plan(&format!(
             r#"{{"name":"pipeline","iter_context":{{"unit_size":8,"num_chunks":1}},"ops":[{group},{nop}]}}"#
         )),
-    ];
-    fuzz("readers::mscclpp_plans", &examples, |text| {
+    ]
+}
+
+#[test]
+fn mscclpp_plans() {
+    fuzz("readers::mscclpp_plans", &mscclpp_examples(), |text| {
         let read = mscclpp::read(text, &msccl::ReadOptions::default());
         let Some(schedule) = accepted(read) else {
             return false;
@@ -233,8 +247,7 @@ fn mscclpp_plans() {
 }
 
 /// An allgather of two GPUs, and an alltoall with a chunk in two parts, one through a switch.
-#[test]
-fn teccl_flows() {
+pub(super) fn teccl_examples() -> Vec<String> {
     let file = |flows: &str, paths: &str| {
         format!(
             r#"{{"1-Epoch_Duration":0.5,"3-Epochs_Required":3,"4-Collective_Finish_Time":1.5,
@@ -266,10 +279,18 @@ fn teccl_flows() {
         ));
     }
     let divided = file(&flows.join(","), &paths.join(","));
-    fuzz("readers::teccl_flows", &[gathered, divided], |text| {
+    vec![gathered, divided]
+}
+
+#[test]
+fn teccl_flows() {
+    fuzz("readers::teccl_flows", &teccl_examples(), |text| {
         let Some(schedule) = accepted(teccl::read(text, &msccl::ReadOptions::default())) else {
             return false;
         };
+        let cost = CostModel::new(0.0, 0.25).latency(0.5);
+        let claim = teccl::claim(text, 8, &cost, 1.0).unwrap();
+        assert!(claim.is_some_and(|claim| claim.time >= 0.0), "{text}");
         assert!(schedule.check().is_correct(), "{text}");
         exercise(&schedule);
         true
@@ -278,8 +299,7 @@ fn teccl_flows() {
 
 /// The traces of two ranks, each behind its length and all as hexadecimal numbers, of which a part
 /// is changed at a time.
-#[test]
-fn chakra_traces() {
+pub(super) fn chakra_examples() -> Vec<String> {
     let cost = CostModel::new(3.0, 0.5).gamma(1000.0);
     let options = chakra::ChakraOptions { cost, second: 1e-9 };
     let hex = |(_, bytes): &(String, Vec<u8>)| -> String {
@@ -292,16 +312,23 @@ fn chakra_traces() {
         let (files, _) = chakra::write(&schedule, &options).ok()?;
         Some(files[..2].iter().map(hex).collect::<Vec<_>>().join("|"))
     };
-    let examples: Vec<String> = registry::all().iter().filter_map(plan).collect();
-    fuzz("readers::chakra_traces", &examples, |text| {
-        let bytes = |part: &str| -> Vec<u8> {
-            let digits = part.split(' ').filter_map(|two| two.get(..2));
-            digits
-                .filter_map(|two| u8::from_str_radix(two, 16).ok())
-                .collect()
-        };
-        let traces: Vec<Vec<u8>> = text.split('|').map(bytes).collect();
-        let Some(schedule) = accepted(chakra::read(&traces)) else {
+    registry::all().iter().filter_map(plan).collect()
+}
+
+/// The traces of such a text.
+pub(super) fn traces(text: &str) -> Vec<Vec<u8>> {
+    let bytes = |part: &str| {
+        let digits = part.split(' ').filter_map(|two| two.get(..2));
+        let bytes = digits.filter_map(|two| u8::from_str_radix(two, 16).ok());
+        bytes.collect()
+    };
+    text.split('|').map(bytes).collect()
+}
+
+#[test]
+fn chakra_traces() {
+    fuzz("readers::chakra_traces", &chakra_examples(), |text| {
+        let Some(schedule) = accepted(chakra::read(&traces(text))) else {
             return false;
         };
         exercise(&schedule);
