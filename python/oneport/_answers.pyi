@@ -142,12 +142,18 @@ class ReportFields:
     bytes: int
     chosen_for: str
     """The built-in costs by which algorithm or segments were chosen, if they were."""
+    claimed_time: float
+    """The time that a schedule's file claims."""
     collective: str
     correct: bool
     """Whether a schedule from a file is right, if that was to be found out and could be."""
+    epochs_kept: bool
+    """Whether links with the costs that options give keep the epochs that the file claims."""
     errors: list[ReportErrors]
     keeps_order: bool
     """Whether it is also valid for operators that do not commute."""
+    late_flow: str
+    """The first flow that these links do not carry in time."""
     left_out: list[str]
     """What the search left out because it would take too long, and may be better."""
     lower_bounds: ReportLowerBounds
@@ -285,14 +291,20 @@ class SimulationFields:
     bytes: int
     chosen_for: str
     """The built-in costs by which algorithm or segments were chosen, if they were."""
+    claimed_time: float
+    """The time that a schedule's file claims."""
     closed_form: float | None
     collective: str
     correct: bool
     """Whether a schedule from a file is right, if that was to be found out and could be."""
     critical_path: list[SimulationCriticalPath]
+    epochs_kept: bool
+    """Whether links with the costs that options give keep the epochs that the file claims."""
     explain: SimulationExplain
     gamma: float
     gamma_copy: float
+    late_flow: str
+    """The first flow that these links do not carry in time."""
     left_out: list[str]
     """What the search left out because it would take too long, and may be better."""
     levels: list[SimulationLevels]
@@ -595,20 +607,31 @@ class GuidelinesFields:
 
 class ProfileCombineLocalPoints(TypedDict):
     bytes: int
+    """Size."""
     predicted: float
+    """Predicted time. For an empty message this is the start-up time, although schedules send no empty messages."""
     residual: float
+    """`(predicted - time) / time`."""
     time: float
+    """Measured time."""
 
 class ProfileLevels(TypedDict):
     alpha: float
+    """Start-up time of a message."""
     beta: float
+    """Time per byte of a message."""
     groups: NotRequired[list[list[int]]]
+    """Groups of ranks; without them, one group of all ranks."""
     latency: NotRequired[float]
+    """Time from the start of a message at its sender to its start at its receiver."""
 
 class ProfileMachine(TypedDict):
     cores: int
+    """Number of cores that this process may use."""
     cpu: str
+    """Model of the processor."""
     os: str
+    """Operating system and its version."""
 
 class ProfilePairs(TypedDict):
     alpha: NotRequired[list[list[float | None]]]
@@ -624,64 +647,83 @@ class ProfilePairs(TypedDict):
     """Part of the start-up time that keeps no port: one number, or by pair."""
     levels: NotRequired[list[ProfileLevels]]
 
-class ProfilePieces(TypedDict):
-    combine: NotRequired[list[SimulationPiecesCombine]]
-    combine_local: NotRequired[list[SimulationPiecesCombine]]
-    copy: NotRequired[list[SimulationPiecesCombine]]
-    transfer: NotRequired[list[SimulationPiecesCombine]]
-
 class ProfileTuning(TypedDict):
     cache_bytes: NotRequired[int]
+    """Size of the last-level cache; by default what the system reports, or else 32 MiB. Long messages are copied with streaming stores, which bypass the caches, if the buffers of the run do not fit into it: they would only evict other lines, and reading the lines that they overwrite would be wasted."""
     cold_copy_factor: NotRequired[float]
+    """Time of a long copy into memory that is no longer cached, because other messages have been copied since, in that of a calibrated copy: 2."""
     fresh_factor: NotRequired[float]
+    """Time per byte of data that the sender itself has just received or combined and that is still in the caches of the sender's core, in that of other data, where one partner copies a long message: 2. The lines have to be fetched from there, and the lines they overwrite are cached there, too. When ranks share cores, the other ranks evict this data."""
     lone_copy_factor: NotRequired[float]
+    """Time of a long message that one partner copies alone, in that of a shared copy: 2."""
     max_fresh_bytes: NotRequired[int]
+    """Size of the longest message for which `fresh_factor` counts: 1 MiB."""
     min_stream_bytes: NotRequired[int]
+    """Size of the smallest message that is copied with streaming stores, in such a run: 128 KiB."""
     own_work_ns: NotRequired[float]
+    """A rank's own work for a message, excluding the wait for a cache line: the time of a short message between two nearby cores, without the handover. 60 ns."""
     worker_switch_share: NotRequired[float]
+    """Time that a worker takes to switch between two of its ranks, as a part of their own work for a message: 0.5. It switches without the operating system."""
 
 class ProfileFields:
     """Fields of ``oneport calibrate --json``."""
 
     alpha: float
-    """Start-up time of a message."""
+    """Start-up time of a message, from the single line fitted to all sizes."""
     beta: float
-    """Time per byte of a message."""
+    """Time per byte of a message, from the single line fitted to all sizes."""
     combine_local_points: list[ProfileCombineLocalPoints]
+    """Simultaneous messages in both directions, after which each rank combines the received data into the data it sent."""
     combine_points: list[ProfileCombineLocalPoints]
+    """Messages that the receiver combines into its data."""
     copy_points: list[ProfileCombineLocalPoints]
+    """Local copies."""
     cores: list[int]
-    """The measured cores, or ranks."""
+    """Measured cores: the first two, or all of them if pairs were measured."""
     date: str
+    """Date of the calibration in UTC: `2025-01-31T23:59:59Z`."""
     eager: int | Literal["none", "all"]
+    """Which messages do not wait for their receivers."""
     fit_error: float
+    """Median relative error of the model over the points (of the pieces, if there are any)."""
     fit_error_worst: float
+    """Largest relative error of the model over the points."""
     gamma: float
-    """Time per byte combined."""
+    """Additional time per byte for combining a message into the receiver's data."""
     gamma_copy: float
-    """Time per byte copied."""
+    """Time per byte of a local copy."""
     hosts: list[str]
-    """The host of each rank, measured over MPI."""
+    """Of a calibration over MPI: the host of each rank. `Profile::cores` and `Profile::pairs` are ranks then."""
+    inputs: str
+    """`rewritten` before each repetition, or `kept`; empty if it is not known."""
     latency: float
-    """Part of the start-up time that keeps no port, not in alpha, and its relative error."""
+    """Part of the start-up time that keeps no port, which `alpha` leaves out. Pairs and levels have their own."""
     latency_error: float
+    """By how much the measured latency differs in the median over the sizes to 1 KiB, relative."""
     levels: list[ProfileLevels]
-    """Costs by level, of ranks on several hosts, the innermost first: as in a cost file."""
+    """Costs by level, of ranks on several hosts: in each host, then between them."""
     line_error: float
+    """Median relative error of the single line `alpha + beta * n`."""
     line_error_worst: float
+    """Largest relative error of the single line."""
     machine: ProfileMachine
+    """The measured machine."""
     noise: float
+    """For each point, the relative difference between its typical and its fastest sample; this is the median over all points."""
     pairs: ProfilePairs
-    """Costs of each pair of cores or ranks: a cost file."""
-    pieces: ProfilePieces
-    """Piecewise linear costs."""
+    """Costs between all pairs of `cores`, in the form of a cost file."""
+    pieces: SimulationPieces
+    """Piecewise linear costs, if one line does not fit all sizes."""
     points: list[ProfileCombineLocalPoints]
+    """Messages, time of one direction."""
     shared_alpha: float
-    """Start-up time between two ranks on one core."""
+    """Start-up time of a message between two ranks that share one core."""
     tuning: ProfileTuning
     """Constants of the machine that differ from the default ones; written by hand."""
     version: str
+    """Version of this crate that ran the calibration."""
     warnings: list[str]
+    """Warnings about the quality of the figures."""
 
 class SynthesisFields:
     """Fields of ``oneport synthesize --json``."""

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 
 /// Which messages are sent without waiting for the receiver. In files `"none"`, `"all"`, or the
 /// number of bytes up to which messages are.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(
     rename_all = "lowercase",

@@ -10,18 +10,23 @@ const MAX_RANKS: usize = 4096;
 
 /// One level of a machine: the costs between ranks of the same group, unless a level before it has
 /// both ranks in one group, too.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
     /// Groups of ranks; without them, one group of all ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schemars", schemars(inner(inner(inner(range(max = 4095))))))]
     pub groups: Option<Vec<Vec<usize>>>,
     /// Start-up time of a message.
+    #[cfg_attr(feature = "schemars", schemars(range(min = 0.0, max = 1e100)))]
     pub alpha: f64,
     /// Time per byte of a message.
+    #[cfg_attr(feature = "schemars", schemars(range(min = 0.0, max = 1e100)))]
     pub beta: f64,
     /// Time from the start of a message at its sender to its start at its receiver.
     #[serde(default, skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "schemars", schemars(range(min = 0.0, max = 1e100)))]
     pub latency: f64,
 }
 

@@ -22,6 +22,7 @@ use crate::error::{Error, json_object};
 /// assert_eq!(links.alpha[0], [Some(300.0), Some(300.0), Some(2000.0), Some(2000.0)]);
 /// # Ok::<(), oneport::Error>(())
 /// ```
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "LinksFile")]
 pub struct Links {
@@ -46,25 +47,55 @@ fn is_default(eager: &Eager) -> bool {
     *eager == Eager::None
 }
 
+/// A time, or a time per byte.
+#[cfg(feature = "schemars")]
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "its schema is used")]
+struct Cost(#[schemars(range(min = 0.0, max = 1e100))] f64);
+
 /// Latency in files: one number, or one for each pair.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "latency is a number, or a matrix of numbers")]
 enum LatencyFile {
-    All(f64),
-    Pairs(Vec<Vec<f64>>),
+    All(#[cfg_attr(feature = "schemars", schemars(with = "Cost"))] f64),
+    Pairs(#[cfg_attr(feature = "schemars", schemars(with = "Vec<Vec<Cost>>"))] Vec<Vec<f64>>),
 }
 
-/// The two JSON forms of [`Links`].
+/// Matrices with a row a sender and a column a receiver, null where there is no link; or the levels
+/// of a machine, the innermost first: two ranks have the costs of the first level that has both in
+/// one group, and a level without groups is one of all ranks. A message of n bytes takes
+/// alpha + beta * n.
+#[cfg_attr(
+    feature = "schemars",
+    derive(schemars::JsonSchema),
+    schemars(extend("anyOf" = [{ "required": ["alpha", "beta"] }, { "required": ["levels"] }]))
+)]
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LinksFile {
+    /// Start-up times.
+    #[cfg_attr(
+        feature = "schemars",
+        schemars(with = "Option<Vec<Vec<Option<Cost>>>>")
+    )]
     alpha: Option<Vec<Vec<Option<f64>>>>,
+    /// Times per byte.
+    #[cfg_attr(
+        feature = "schemars",
+        schemars(with = "Option<Vec<Vec<Option<Cost>>>>")
+    )]
     beta: Option<Vec<Vec<Option<f64>>>>,
     levels: Option<Vec<Level>>,
+    /// Time per byte combined, by rank.
     #[serde(default)]
+    #[cfg_attr(feature = "schemars", schemars(with = "Vec<Cost>"))]
     gamma: Vec<f64>,
+    /// Time per byte copied, by rank.
     #[serde(default)]
+    #[cfg_attr(feature = "schemars", schemars(with = "Vec<Cost>"))]
     gamma_copy: Vec<f64>,
+    /// Part of the start-up time that keeps no port: one number, or by pair.
     latency: Option<LatencyFile>,
     #[serde(default)]
     eager: Eager,

@@ -19,6 +19,7 @@ use crate::machine::numbers::refuses_cost;
 /// tuning.cache_bytes = Some(4 << 20);
 /// assert_eq!(tuning.min_stream_bytes, 128 << 10);
 /// ```
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -35,6 +35,7 @@ macro_rules! collectives {
         )*}
     ) => {
         $(#[doc = $outer])*
+        #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
         #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
         #[non_exhaustive]

@@ -8,29 +8,52 @@ use crate::error::{Error, Result, json_object};
 use crate::machine::Ports;
 use crate::schedule::collective::Collective;
 
+/// A program for every rank that together perform one collective. Spans are [offset, length] in
+/// elements of a rank's buffer.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Deserialize)]
 #[serde(
     deny_unknown_fields,
     expecting = "an object with ranks, ports, collective, layout and programs"
 )]
-struct Input {
+pub(super) struct Input {
+    /// What tables and pictures call it; none if it is left out.
     #[serde(default, deserialize_with = "some_text")]
+    #[cfg_attr(
+        feature = "schemars",
+        schemars(with = "String", length(min = 1, max = 100))
+    )]
     name: Option<String>,
+    /// Number of ranks.
+    #[cfg_attr(feature = "schemars", schemars(range(min = 1)))]
     ranks: usize,
+    /// One port for both directions, one out and one in, or both directions but one partner at a
+    /// time.
     #[serde(deserialize_with = "one_port")]
+    #[cfg_attr(feature = "schemars", schemars(with = "String", extend("enum" = ["uni", "bi", "telephone"])))]
     ports: Ports,
+    /// Number of ports of each kind; 1 if it is left out.
     #[serde(default = "one")]
+    #[cfg_attr(feature = "schemars", schemars(range(min = 1, max = 4096)))]
     ported: usize,
-    /// Elements that a unit of all offsets and lengths has.
+    /// Elements of a unit of all offsets and lengths; 1 if it is left out.
     #[serde(default = "one")]
+    #[cfg_attr(feature = "schemars", schemars(range(min = 1)))]
     unit: usize,
+    /// What the schedule must achieve.
     collective: Collective,
+    /// The buffer of each rank.
+    #[cfg_attr(feature = "schemars", schemars(length(min = 1)))]
     layout: Vec<Layout>,
+    /// The steps of each rank, in order.
+    #[cfg_attr(feature = "schemars", schemars(length(min = 1)))]
     programs: Vec<Vec<Step>>,
+    /// Ports that several ranks share; none if it is left out.
     #[serde(default)]
     shared_ports: Vec<SharedPort>,
     /// What the schedule of a series keeps beside it; not part of the schedule.
     #[serde(default, rename = "series")]
+    #[cfg_attr(feature = "schemars", schemars(with = "serde_json::Value"))]
     _series: IgnoredAny,
 }
 

@@ -56,6 +56,7 @@ use crate::schedule::collective::Collective;
 ///
 /// Input and output may share elements, as they do at the root of a broadcast; neither may
 /// name an element twice. An object `{"len": n, "input": spans, "output": spans}` in files.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
@@ -91,6 +92,8 @@ pub struct Layout {
 /// assert_eq!(schedule.simulate(&CostModel::new(10.0, 1.0))?.makespan(), 14.0);
 /// # Ok::<(), oneport::Error>(())
 /// ```
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", schemars(with = "json::Input"))]
 #[derive(Debug, Clone, Eq)]
 pub struct Schedule {
     name: Option<String>,

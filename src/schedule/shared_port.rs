@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 ///
 /// In files an object `{"name": "node 0 out", "ranks": [0, 1], "direction": "out", "steps":
 /// [[0, 3], [1, 2]]}`.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedPort {
@@ -29,10 +30,12 @@ pub struct SharedPort {
     /// Which transfers across the border of the node use the ports of this kind.
     pub direction: Direction,
     /// The transfers that use the port, in their order: the rank inside the node and its step.
+    #[cfg_attr(feature = "schemars", schemars(with = "Vec<[usize; 2]>"))]
     pub steps: Vec<(usize, usize)>,
 }
 
 /// What a [`SharedPort`] carries.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {

@@ -8,6 +8,8 @@ use smallvec::SmallVec;
 
 /// `len` elements of a rank's buffer, starting at `offset`; `[offset, len]` in files. It can be
 /// made from a range: `Span::from(2..6)` is `Span::new(2, 4)`.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", schemars(with = "[usize; 2]", inline))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "(usize, usize)", into = "(usize, usize)")]
 pub struct Span {
@@ -38,6 +40,8 @@ impl Span {
 /// let spans = Spans::from([0..1, 5..7]);
 /// assert_eq!((spans.len(), oneport::schedule::total_len(&spans)), (2, 3));
 /// ```
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", schemars(with = "Vec<Span>", inline))]
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spans(SmallVec<[Span; 1]>);
 

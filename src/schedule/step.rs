@@ -8,6 +8,7 @@ use super::span::{Span, Spans, total_len};
 ///
 /// It matters for operators that do not commute. `"mine_first"` or `"theirs_first"` in files, where
 /// the first is the default.
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
@@ -47,6 +48,7 @@ impl Order {
 /// assert_eq!((step.peer(), step.port(), step.len()), (Some(3), Some(1), 4));
 /// assert!(step.computes() && !step.is_send());
 /// ```
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Step {
@@ -90,9 +92,11 @@ pub enum Step {
     Copy {
         /// What is copied.
         #[serde(with = "one_or_many")]
+        #[cfg_attr(feature = "schemars", schemars(with = "one_or_many::SpansForm"))]
         src: Spans,
         /// Where it goes: as many elements, none of them in `src`.
         #[serde(with = "one_or_many")]
+        #[cfg_attr(feature = "schemars", schemars(with = "one_or_many::SpansForm"))]
         dst: Spans,
     },
     /// Combines within the buffer, element by element: `dst = dst ⊕ src` ([`Order::MineFirst`]) or
@@ -100,9 +104,11 @@ pub enum Step {
     Combine {
         /// What is combined into `dst`.
         #[serde(with = "one_or_many")]
+        #[cfg_attr(feature = "schemars", schemars(with = "one_or_many::SpansForm"))]
         src: Spans,
         /// What it is combined into: as many elements, none of them in `src`.
         #[serde(with = "one_or_many")]
+        #[cfg_attr(feature = "schemars", schemars(with = "one_or_many::SpansForm"))]
         dst: Spans,
         /// Which operand is the left one.
         #[serde(default)]
@@ -276,12 +282,14 @@ mod one_or_many {
 
     use super::{Span, Spans};
 
+    /// One span, or a list of them.
+    #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
     #[derive(Deserialize)]
     #[serde(
         untagged,
         expecting = "expected a span [offset, len] or a list of spans"
     )]
-    enum SpansForm {
+    pub(super) enum SpansForm {
         One(Span),
         Many(Spans),
     }

@@ -183,7 +183,7 @@ impl JsonForms {
     /// With the form of a file.
     pub(crate) fn of_file(mut self, name: &str) -> JsonForms {
         self.forms
-            .extend(oneport_formats::schema::of(name).map(|(_, schema)| schema));
+            .extend(crate::schema::of_file(name).map(|(_, schema)| schema));
         self
     }
 

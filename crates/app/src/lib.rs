@@ -182,7 +182,7 @@ pub fn answer_schema(name: &str) -> Option<String> {
         return None;
     }
     let title = format!("What oneport {name} prints with --json");
-    Some(oneport_formats::schema::text(&title, forms.schema()))
+    Some(schema::text(&title, forms.schema()))
 }
 
 /// What is asked: a command, with its options.

@@ -18,8 +18,6 @@
 //! | [`selection`] | yes | | Open MPI, MPICH, Intel MPI: which algorithm for which sizes |
 //! | [`tree`] | | yes | trees of gathers and scatters, such as a paper's figures |
 //!
-//! [`schema()`](schema::schema) describes the files that oneport itself reads and writes.
-//!
 //! ```
 //! use oneport_formats::goal;
 //! use oneport::{CostModel, Request};
@@ -40,7 +38,6 @@ pub mod dot;
 pub mod goal;
 pub mod msccl;
 pub mod mscclpp;
-pub mod schema;
 pub mod selection;
 pub mod simgrid;
 pub mod teccl;

@@ -33,7 +33,7 @@ use oneport_pictures::svg::bytes;
 /// assert_eq!(profile.cost()?.transfer(0, 1, 1000), 250.0);
 /// # Ok::<(), oneport::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(schemars::JsonSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// The measured machine.
     #[serde(default)]
@@ -51,18 +51,23 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub inputs: String,
     /// Start-up time of a message, from the single line fitted to all sizes.
+    #[schemars(range(min = 0.0, max = 1e100))]
     pub alpha: f64,
     /// Time per byte of a message, from the single line fitted to all sizes.
+    #[schemars(range(min = 0.0, max = 1e100))]
     pub beta: f64,
     /// Additional time per byte for combining a message into the receiver's data.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1e100))]
     pub gamma: f64,
     /// Time per byte of a local copy.
     #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1e100))]
     pub gamma_copy: f64,
     /// Part of the start-up time that keeps no port, which `alpha` leaves out. Pairs and levels
     /// have their own.
     #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(range(min = 0.0, max = 1e100))]
     pub latency: f64,
     /// By how much the measured latency differs in the median over the sizes to 1 KiB, relative.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -72,6 +77,7 @@ pub struct Profile {
     pub eager: Eager,
     /// Start-up time of a message between two ranks that share one core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1e100))]
     pub shared_alpha: Option<f64>,
     /// Median relative error of the model over the points (of the pieces, if there are any).
     #[serde(default)]
@@ -124,7 +130,7 @@ pub struct Profile {
 }
 
 /// Description of a machine.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(schemars::JsonSchema, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the processor.
     pub cpu: String,
@@ -135,7 +141,7 @@ pub struct Machine {
 }
 
 /// A measured time and the model's prediction: sizes in bytes, times in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(schemars::JsonSchema, Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Size.
     pub bytes: u64,

@@ -57,10 +57,10 @@ pub(crate) struct ScheduleInfo {
     /// The time that a schedule's file claims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) claimed_time: Option<Number>,
-    /// Whether links with the costs that options give keep the epochs that the file claims, and the
-    /// first flow that they do not carry in time.
+    /// Whether links with the costs that options give keep the epochs that the file claims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) epochs_kept: Option<bool>,
+    /// The first flow that these links do not carry in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) late_flow: Option<String>,
     /// Number of cores, if the algorithm was chosen by an estimate for that many.

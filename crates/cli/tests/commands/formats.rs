@@ -1,4 +1,4 @@
-//! Tests of `export`, `import` and `schema`, and of other tools with the files that they write and
+//! Tests of `export` and `import`, and of other tools with the files that they write and
 //! read.
 //!
 //! Tools are not part of this project. Tests that use them find them by these variables, and say so
@@ -18,7 +18,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oneport::Schedule;
 use oneport::plan::registry;
 
 use crate::support::cases::cases;
@@ -699,16 +698,4 @@ fn graphviz_draws_both_graphs() {
         let out = printed(Command::new(&dot).arg("-Tplain").arg(&file));
         assert!(out.starts_with("graph ") && !out.contains("Error"), "{out}");
     }
-}
-
-/// What is written as JSON is read: the printed schema is that of the library.
-#[test]
-fn schemas_are_printed() {
-    for name in oneport_formats::schema::names() {
-        let printed = text(&format!("schema {name}"));
-        assert_eq!(printed, oneport_formats::schema::schema(name).unwrap());
-        assert!(serde_json::from_str::<serde_json::Value>(&printed).is_ok());
-    }
-    let schedule = text("plan broadcast -p 3 --format json");
-    assert!(Schedule::from_json(&schedule).is_ok());
 }

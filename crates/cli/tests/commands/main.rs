@@ -35,6 +35,7 @@ mod python;
 #[allow(dead_code, reason = "for the program")]
 mod ranges;
 mod readme;
+mod schema;
 mod steady;
 mod sweep;
 mod synthesize;

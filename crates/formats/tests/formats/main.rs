@@ -15,7 +15,6 @@ mod msccl;
 mod msccl_buffered;
 mod msccl_races;
 mod mscclpp;
-mod schema;
 mod selection;
 mod simgrid;
 mod teccl;

@@ -33,25 +33,28 @@ use oneport::schedule::collective::Kind;
 use oneport_pictures::svg::counted;
 
 /// A file of selection rules.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(schemars::JsonSchema, Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
     /// The version of the form.
     #[serde(rename = "oneport_rules")]
+    #[schemars(with = "u32", extend("const" = 1))]
     version: Version,
     /// The rules.
     pub rules: Vec<Rule>,
 }
 
 /// The choices for one configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(schemars::JsonSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Collective.
+    #[schemars(with = "String", extend("enum" = Kind::ALL.map(Kind::name)))]
     pub collective: Kind,
     /// Number of ranks.
     pub ranks: usize,
     /// `"uni"`, `"bi"` or `"telephone"`.
+    #[schemars(extend("enum" = ["uni", "bi", "telephone"]))]
     pub ports: String,
     /// Number of ports of each kind.
     pub ported: usize,
@@ -72,7 +75,7 @@ pub struct Rule {
 }
 
 /// The algorithm and segment size up to some vector size.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(schemars::JsonSchema, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
     /// The longest vector that it is for.

@@ -8,34 +8,56 @@ use crate::fraction::{Fraction, MAX_DIGITS, parse_fraction};
 use oneport::error::{Error, Result};
 use oneport::internal::json_object;
 
-/// The JSON form of a platform.
-#[derive(Debug, Serialize, Deserialize)]
+/// A JSON number, or a fraction in quotes.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "a RawValue has no schema")]
+enum Number {
+    Number(f64),
+    Fraction(String),
+}
+
+/// Nodes and links for series of operations. A number is a JSON number, read exactly as written, or
+/// a fraction in quotes such as "1/2".
+#[derive(schemars::JsonSchema, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PlatformFile {
+pub(super) struct PlatformFile {
+    /// Number of nodes.
     nodes: usize,
+    /// The source; 0 if it is left out.
     #[serde(default)]
     source: usize,
+    /// The targets; all other nodes if they are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     targets: Option<Vec<usize>>,
+    /// The nodes whose messages allgathers and alltoalls move; all nodes if they are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sources: Option<Vec<usize>>,
     edges: Vec<FileEdge>,
+    /// Time of one combination, by node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Number>")]
     compute: Vec<Box<RawValue>>,
+    /// Whether nodes combine while they communicate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     overlap: bool,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(schemars::JsonSchema, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileEdge {
     src: usize,
     dst: usize,
-    /// A number as it is written in the file, or a fraction in quotes.
+    /// Time of one message.
+    #[schemars(with = "Number")]
     cost: Box<RawValue>,
+    /// Time before the first byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Number>")]
     latency: Option<Box<RawValue>>,
+    /// Largest relative growth of the cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Number>")]
     drift: Option<Box<RawValue>>,
 }
 

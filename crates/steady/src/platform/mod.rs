@@ -42,7 +42,8 @@ pub struct Edge {
 /// assert!(Platform::parse(free).is_err());
 /// # Ok::<(), oneport::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "json::PlatformFile")]
 pub struct Platform {
     nodes: usize,
     source: usize,
