@@ -11,6 +11,7 @@ use oneport_pictures::{Quantity, Sweep, plot};
 use serde::Deserialize;
 
 use crate::answer::json;
+use crate::ask::Named;
 use crate::blocks::DEFAULT_BLOCK;
 use crate::draw::FrameArgs;
 use crate::files;
@@ -31,7 +32,7 @@ options! {
         /// What a plot (.svg) shows [default: time]. A table for papers (.md, .tex) has a row for
         /// each number of ranks then, a column for each size: of schedules from files, of the
         /// algorithms named by -a, or else of what leads
-        show: Option<Show> = Show { value: "WHAT", heading: Some("Output") },
+        show: Option<Quantity> = QuantityName { heading: Some("Output") },
 
         /// Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules
         /// from files
@@ -41,29 +42,20 @@ options! {
     }
 }
 
-choices! {
-    #[derive(Debug, Clone, Copy)]
-    enum Show {
-        /// Time: measured, if it was
-        Time = "time",
-        /// Time over that of the best
-        Ratio = "ratio",
-        /// Model time over its lower bound
-        Bound = "bound",
-        /// Size over time
-        Bandwidth = "bandwidth",
-    }
-}
+const QUANTITIES: [Named<Quantity>; 4] = [
+    ("time", "Time: measured, if it was", Quantity::Time),
+    ("ratio", "Time over that of the best", Quantity::Ratio),
+    (
+        "bound",
+        "Model time over its lower bound",
+        Quantity::Bound,
+    ),
+    ("bandwidth", "Size over time", Quantity::Bandwidth),
+];
 
-impl Show {
-    fn quantity(self) -> Quantity {
-        match self {
-            Show::Time => Quantity::Time,
-            Show::Ratio => Quantity::Ratio,
-            Show::Bound => Quantity::Bound,
-            Show::Bandwidth => Quantity::Bandwidth,
-        }
-    }
+forms! {
+    /// What a table or a plot shows.
+    QuantityName: Quantity = "WHAT", of QUANTITIES;
 }
 
 fn kind_of(path: &Path) -> Result<FileKind> {
@@ -575,7 +567,7 @@ impl Table<'_> {
     /// Refuses a quantity that no row has, before anything is printed.
     fn ensure_shown(&self, rows: &[SweepRow]) -> Result<()> {
         if let Some(show) = self.args.show {
-            let value = |row| self.sweep.quantity(row, show.quantity());
+            let value = |row| self.sweep.quantity(row, show);
             if !rows.is_empty() && !rows.iter().any(|row| value(row).is_some()) {
                 bail!("no row has what --show asks for: leave it out");
             }
@@ -598,7 +590,7 @@ impl Table<'_> {
                     }
                     let caption = caption.source(self.caller.provenance());
                     let caption = self.args.frame.caption(caption);
-                    let quantity = self.args.show.map(Show::quantity).unwrap_or_default();
+                    let quantity = self.args.show.unwrap_or_default();
                     let picture = plot(&self.sweep, quantity, self.args.top, &caption);
                     self.args.frame.sized(picture).into_bytes()
                 }

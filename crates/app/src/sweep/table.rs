@@ -123,7 +123,7 @@ impl Table<'_> {
     /// `--show` a row for each number of ranks.
     pub(super) fn for_papers(&self) -> Result<PaperTable> {
         if let Some(show) = self.args.show {
-            return self.by_ranks_and_sizes(show.quantity());
+            return self.by_ranks_and_sizes(show);
         }
         let (columns, rows) = self.columns();
         let mut cells: Vec<_> = rows.iter().map(|row| columns.cells(row)).collect();
