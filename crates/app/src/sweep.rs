@@ -45,11 +45,7 @@ options! {
 const QUANTITIES: [Named<Quantity>; 4] = [
     ("time", "Time: measured, if it was", Quantity::Time),
     ("ratio", "Time over that of the best", Quantity::Ratio),
-    (
-        "bound",
-        "Model time over its lower bound",
-        Quantity::Bound,
-    ),
+    ("bound", "Model time over its lower bound", Quantity::Bound),
     ("bandwidth", "Size over time", Quantity::Bandwidth),
 ];
 
