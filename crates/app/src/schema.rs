@@ -59,7 +59,11 @@ impl Command for SchemaArgs {
         match (answer_schema(&self.name), of_file(&self.name)) {
             (Some(text), _) => Ok(text.into()),
             (None, Some((title, schema))) => Ok(text(title, schema).into()),
-            (None, None) => bail!("no schema '{}'", self.name),
+            (None, None) => {
+                let names: Vec<&str> = SchemaName::names().iter().map(|name| name.0).collect();
+                let name = &self.name;
+                bail!("no schema '{name}': choose one of {}", names.join(", "))
+            }
         }
     }
 }

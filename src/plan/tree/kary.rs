@@ -153,13 +153,12 @@ pub(crate) fn reduce_time(request: &Request) -> Option<f64> {
     is_full.then(|| rounds * (request.transfer_time(s) + combined))
 }
 
-/// `D + q - 1` and `s`, for bidirectional ranks.
+/// `D + q - 1` and `s`, for ranks that send and receive at once.
 fn rounds(request: &Request) -> Option<(f64, usize)> {
     let (q, s) = request.equal_segments()?;
     let rounds = match request.ranks {
         0 | 1 => 0,
         _ => KaryTree::of(request).depth() + q - 1,
     };
-    let is_bidirectional = request.ports.can_relay();
-    is_bidirectional.then_some((rounds as f64, s))
+    request.ports.can_relay().then_some((rounds as f64, s))
 }
