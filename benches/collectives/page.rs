@@ -178,7 +178,7 @@ fn ratios(by_collective: &ByCollective<'_>) -> String {
     for (i, title) in titles.into_iter().enumerate() {
         columns = columns.add(title, move |cells| cells[i].clone());
     }
-    columns.html("ratios", "Ratios by collective", rows, |_| false)
+    columns.html("ratios", "Ratios by collective", rows, |_| None)
 }
 
 /// All points.
@@ -198,5 +198,5 @@ fn list(summary: &Summary<'_>) -> String {
         .add(">model µs", |p| number(p.model_ns.map(us)))
         .add(">ratio", |p| number(p.ratio().map(|r| format!("{r:.2}"))))
         .add("flags", Point::flags)
-        .html("all", "All points", summary.all(), |_| false)
+        .html("all", "All points", summary.all(), |_| None)
 }

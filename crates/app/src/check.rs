@@ -47,7 +47,7 @@ what is planned: with --schedule they are refused. Exit code 1 means that someth
         like: Option<Source> = File { requires: &["schedule"] },
 
         /// Write a row for each file to FILE.csv, too, or a page with them, FILE.html, with what is
-        /// needed at least, the bits, and why a file fails
+        /// needed at least, the bits, why a file fails, and players that step through them
         output: Option<PathBuf> = Output {
             shorts: &['o'], requires: &["schedule"], heading: Some("Output"),
         },

@@ -12,14 +12,14 @@ use oneport::internal::budget::memory::PROVED_TRANSFER_BYTES;
 use oneport::internal::budget::quick::MAX_TRANSFERS;
 use oneport::plan::space::Variant;
 use oneport::simulate::Timed;
-use oneport_pictures::shell::packed;
-use oneport_pictures::{MAX_PAGE_RANKS, Shown, page};
+use oneport_pictures::{MAX_PAGE_RANKS, Players, Shown};
 
 use self::measured::MeasuredPart;
 use self::rank::{RankedAlgorithms, rank};
 use crate::args::SameBits;
 use crate::bits::ShownBits;
 use crate::delays::{Lateness, Latenesses};
+use crate::draw::player;
 use crate::levels::{self, Level};
 use crate::prelude::*;
 use crate::run::WallSummary;
@@ -149,7 +149,7 @@ impl Command for CompareArgs {
             }
             let players = match &job {
                 Ok(job) if self.sweep.writes_page() => job.players(),
-                _ => BTreeMap::new(),
+                _ => Players::default(),
             };
             let done = site.perform(job)?;
             let answer = done.answer(&site.caller)?;
@@ -261,39 +261,23 @@ impl CompareJob<'_> {
 
     /// By algorithm: the page that steps through its schedule, packed. The fastest have one, as far
     /// as one page has room for all, but what is too long to watch has none.
-    fn players(&self) -> BTreeMap<String, String> {
+    fn players(&self) -> Players {
         const MAX_BYTES: usize = 2_000_000;
         let (task, ranked) = (&self.task, &self.ranked);
-        let cost = task.request.get_cost();
-        let (mut players, mut bytes) = (BTreeMap::new(), 0);
         let rows = ranked.rows.iter();
-        for row in rows.filter(|row| row.figures.ranks <= MAX_PAGE_RANKS) {
+        let rows = rows.filter(|row| row.figures.ranks <= MAX_PAGE_RANKS);
+        let players = rows.filter_map(|row| {
             let name = &*row.figures.algorithm;
-            let schedule = row.candidate.schedule(task);
-            let caption = Caption::new(format!("{} by {name}", row.info.collective));
-            let caption = caption.line(row.info.title());
-            let caption = caption.line(show_cost(cost, task.unit));
-            let page = schedule.and_then(|schedule| {
-                let schedule = &schedule;
-                page(
-                    &[Shown {
-                        name,
-                        schedule,
-                        cost,
-                    }],
-                    task.unit,
-                    &caption,
-                )
-            });
-            let Ok(page) = page else { continue };
-            let packed = packed(&page);
-            bytes += packed.len();
-            if bytes > MAX_BYTES {
-                break;
-            }
-            players.insert(name.to_string(), packed);
-        }
-        players
+            let schedule = row.candidate.schedule(task).ok()?;
+            let cost = task.request.get_cost();
+            let shown = Shown {
+                name,
+                schedule: &schedule,
+                cost,
+            };
+            Some((name.to_string(), player(shown, &row.info, task.unit)?))
+        });
+        Players::within(MAX_BYTES, players)
     }
 
     /// What a sweep keeps of it.

@@ -4,8 +4,8 @@ use anyhow::anyhow;
 use oneport::internal::budget::memory::DRAWN_STEP_BYTES;
 use oneport::internal::split_outside;
 use oneport_pictures::{
-    self, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Shown, Trace, Traffic, Tree, gantt, page, traffic,
-    tree, wide,
+    self, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Player, Shown, Trace, Traffic, Tree, gantt, page,
+    traffic, tree, wide,
 };
 
 use crate::prelude::*;
@@ -369,6 +369,13 @@ impl Drawing<'_> {
     }
 }
 
+/// What steps through a schedule, for a page that opens it; `None` if it is too long to watch.
+pub(crate) fn player(shown: Shown, info: &ScheduleInfo, unit: Unit) -> Option<Player> {
+    let caption = Caption::new(format!("{} by {}", info.collective, shown.name));
+    let caption = caption.line(info.title()).line(show_cost(shown.cost, unit));
+    Player::new(&[shown], unit, &caption).ok()
+}
+
 fn names(common: &Common) -> Vec<&str> {
     split_outside(&common.algorithm, ',')
 }
@@ -452,7 +459,7 @@ fn timed(input: &Input, file: OutputFile, drawing: &Drawing) -> Result<String> {
 
 impl Input {
     /// What made the schedule: an algorithm, with its segments, or a file.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let info = &self.info;
         match info.segments {
             Some(q) if q > 1 => format!("{} ({q} segments)", info.by()),

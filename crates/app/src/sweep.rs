@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use oneport::Distribution;
 use oneport_pictures::shell::Heading;
-use oneport_pictures::{Quantity, Sweep, plot};
+use oneport_pictures::{Players, Quantity, Sweep, plot};
 use serde::Deserialize;
 
 use crate::answer::json;
@@ -186,7 +186,7 @@ impl SweepArgs {
             sweep: Sweep {
                 unit: Unit::Plain,
                 rows: Vec::new(),
-                players: BTreeMap::new(),
+                players: Players::default(),
             },
             skipped: Vec::new(),
         }

@@ -1,13 +1,11 @@
 //! Schedules of one's own beside the algorithms, over numbers of ranks and sizes, in model time.
 
-use std::collections::BTreeMap;
-
 use oneport::check::Options;
 use oneport::plan::choose::with_best_segments;
 use oneport::plan::registry;
 use oneport::{Error, ErrorKind, Request, Result, Schedule};
 pub use oneport_pictures::Sweep;
-use oneport_pictures::{SweepRow, Unit};
+use oneport_pictures::{Players, SweepRow, Unit};
 
 /// A schedule for a number of ranks and a number of elements: built, read, or recorded from a rank
 /// program.
@@ -102,6 +100,6 @@ pub fn compare(
     Ok(Sweep {
         unit: Unit::Nanoseconds,
         rows,
-        players: BTreeMap::new(),
+        players: Players::default(),
     })
 }

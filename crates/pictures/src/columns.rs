@@ -79,13 +79,13 @@ impl<'a, R> Columns<'a, R> {
         self.iter().map(|column| (column.cell)(row)).collect()
     }
 
-    /// An HTML table in a box that scrolls; rows that are `marked` stand out as the best.
+    /// An HTML table in a box that scrolls. A row that is of a `class` looks so: `best`, `failed`.
     pub fn html(
         &self,
         id: &str,
         label: &str,
         rows: impl IntoIterator<Item = impl Borrow<R>>,
-        marked: impl Fn(&R) -> bool,
+        class: impl Fn(&R) -> Option<&'static str>,
     ) -> String {
         let line = |kind: &str, cells: Vec<String>| {
             let cells = self.iter().zip(cells).map(|(column, cell)| {
@@ -104,7 +104,7 @@ impl<'a, R> Columns<'a, R> {
         );
         for row in rows {
             let row = row.borrow();
-            let class = if marked(row) { " class=\"best\"" } else { "" };
+            let class = class(row).map_or(String::new(), |class| format!(" class=\"{class}\""));
             let cells = self.cells(row).iter().map(|cell| escape(cell)).collect();
             let _ = writeln!(html, "<tr{class}>{}", line("td", cells));
         }

@@ -45,7 +45,7 @@ pub use chrome::MAX_EVENTS;
 pub use columns::{Column, Columns};
 pub use dark::dark;
 pub use gantt::gantt;
-pub use page::{MAX_PAGE_RANKS, Shown, page};
+pub use page::{MAX_PAGE_RANKS, Player, Players, Shown, page};
 pub use svg::{Unit, wide};
 pub use sweep::{Leader, Place, Quantity, Sweep, SweepRow, plot};
 pub use trace::{Activity, Source, Trace, Wait, What};

@@ -18,6 +18,9 @@ const CHARTS: [&str; 2] = [
 /// The script that offers `element`, `inflated` and `unpack` for packed data.
 pub(crate) const UNPACK: &str = include_str!("shell/unpack.js");
 
+/// The script that offers `linkPlayers`, behind [`UNPACK`].
+pub(crate) const LINK: &str = include_str!("shell/link.js");
+
 /// A text as scripts unpack it.
 pub fn packed(text: &str) -> String {
     /// Level of compression: higher ones take longer and gain a few percent.
@@ -84,7 +87,7 @@ impl Heading {
         let mut html = format!("<header>\n<h1>{}</h1>\n<dl>\n", escape(&self.title));
         for (name, value) in &self.summary {
             let value = match *name {
-                "command" => format!("<code>{}</code>", escape(value)),
+                "command" => command(value),
                 _ => escape(value),
             };
             let _ = writeln!(html, "<dt>{}</dt><dd>{value}</dd>", escape(name));
@@ -121,6 +124,19 @@ impl Heading {
         }
         .html()
     }
+}
+
+/// A command line. One of many files is folded, and leaves the first screen to the rest.
+fn command(line: &str) -> String {
+    /// Characters of some lines of a page.
+    const MAX_CHARS: usize = 600;
+    let whole = format!("<code>{}</code>", escape(line));
+    if line.chars().count() <= MAX_CHARS {
+        return whole;
+    }
+    let first: String = line.chars().take(MAX_CHARS / 6).collect();
+    let first = escape(&first);
+    format!("<details><summary><code>{first} ...</code></summary>{whole}</details>")
 }
 
 /// A figure for a chart, which the script draws into the element `id`. `note` is HTML.

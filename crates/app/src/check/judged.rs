@@ -13,7 +13,9 @@ use crate::bits::ShownBits;
 use crate::input::print_warnings;
 use crate::own_file::OwnFile;
 use crate::prelude::*;
+use oneport_pictures::Players;
 use oneport_pictures::shell::Heading;
+use oneport_pictures::svg::escape;
 
 /// What became of several files.
 #[derive(Debug, Clone, Copy, Default, JsonSchema, Serialize)]
@@ -127,13 +129,18 @@ impl CheckArgs {
         caller.writable(&[("-o", self.output.as_deref())])
     }
 
+    fn writes_page(&self) -> bool {
+        self.output.as_deref().and_then(FileKind::of) == Some(FileKind::Html)
+    }
+
     fn write(&self, caller: &Caller, schedules: &[Checked]) -> Result<()> {
         let Some(path) = &self.output else {
             return Ok(());
         };
-        let text = match FileKind::of(path) {
-            Some(FileKind::Html) => page(schedules, caller).into_bytes(),
-            _ => output::csv(schedules.iter().map(Checked::row))?,
+        let text = if self.writes_page() {
+            page(schedules, caller).into_bytes()
+        } else {
+            output::csv(schedules.iter().map(Checked::row))?
         };
         caller.write_named(path, &text)
     }
@@ -190,8 +197,8 @@ fn print(schedules: &[Checked], counts: Counts, out: &mut Lines) -> Result<()> {
     Ok(())
 }
 
-/// The columns of a row for each file; on a page there is room for what is needed at least, the
-/// bits, and what is wrong.
+/// The columns of a row for each file; on a page there is room for what is needed at least, and the
+/// bits.
 fn columns(schedules: &[Checked], on_page: bool) -> Columns<'_, Checked> {
     let mut tasks = schedules.iter().filter_map(Checked::task);
     let first = tasks.next();
@@ -230,19 +237,45 @@ fn columns(schedules: &[Checked], on_page: bool) -> Columns<'_, Checked> {
             or_dash(bits.map(ShownBits::cell))
         })
         .add(">notes", |checked| or_dash(checked.right().map(One::notes)))
-        .add_if(on_page, "why", |checked| or_dash(checked.failure()))
 }
 
-/// A page with a row for each file.
+/// A page: a sentence for each file that fails, and a row for each file. What is not too long to
+/// watch can be stepped through.
 fn page(schedules: &[Checked], caller: &Caller) -> String {
+    const MAX_BYTES: usize = 20_000_000;
     let mut summary = vec![("result", Counts::of(schedules).to_string())];
+    let read = |checked: &Checked| match checked {
+        Checked::One(one) => Some(one.costs.clone()),
+        Checked::Unreadable { .. } => None,
+    };
+    summary.extend(
+        schedules
+            .iter()
+            .find_map(read)
+            .map(|costs| ("costs", costs)),
+    );
     summary.extend(caller.origin(oneport_measure::now()));
     let heading = Heading {
         title: "Schedules, each with a verdict".into(),
         summary,
         ..Heading::default()
     };
+    let players = schedules.iter().filter_map(|checked| match checked {
+        Checked::One(one) => Some((checked.name().to_string(), one.player.clone()?)),
+        Checked::Unreadable { .. } => None,
+    });
+    let players = Players::within(MAX_BYTES, players);
+    let failed = schedules.iter().filter_map(|checked| {
+        let (name, failure) = (escape(checked.name()), escape(&checked.failure()?));
+        Some(format!("<p class=\"wrong\"><b>{name}</b>: {failure}</p>\n"))
+    });
+    let mut body: String = failed.collect();
+    if !players.is_empty() {
+        body += "<p class=\"note\">A schedule's name opens it, to step through.</p>\n";
+    }
     let columns = columns(schedules, true);
-    let table = columns.html("verdicts", "Verdicts", schedules, |_| false);
-    heading.page(&table, &serde_json::Value::Null, "")
+    body += &columns.html("verdicts", "Verdicts", schedules, |checked| {
+        (!checked.is_right()).then_some("failed")
+    });
+    players.page(&heading, &body)
 }

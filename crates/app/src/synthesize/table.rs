@@ -120,7 +120,7 @@ fn page(ranks: &[usize], lines: &[Line]) -> String {
          aria-label=\"Rounds over the optimum\"><table><tr><th class=\"name\">problem</th><th>rounds</th><th>found</th>\
          <th colspan=\"2\">more</th></tr>\n{bars}</table></div></figure>\n<h2 style=\"margin-top:18px\">All optima</h2>\n"
     );
-    let all = columns(ranks).html("all", "All optima", lines, |_| false);
+    let all = columns(ranks).html("all", "All optima", lines, |_| None);
     let heading = Heading {
         title: "The fewest rounds".into(),
         summary: vec![

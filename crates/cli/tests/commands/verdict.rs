@@ -350,7 +350,7 @@ fn published_files_have_a_verdict_on_a_page() {
     for expected in [
         "2 correct, 3 wrong",
         "<td class=\"name\">plan.json</td>",
-        "race: gpu 0, thread block 0, op 2 (Put)",
+        "<p class=\"wrong\"><b>racy.json</b>: wrong: race: gpu 0, thread block 0, op 2 (Put)",
         "waits forever",
         "neither comes after the other",
         ">at least</th>",

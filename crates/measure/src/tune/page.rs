@@ -44,7 +44,7 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
         .add(">model", |row| time(row.model_time))
         .add(">settled", settled)
         .add_if(is_disturbed, "", |row| tuning.disturbance(row))
-        .html("best", "The best of each size", tuning.winners(), |_| false);
+        .html("best", "The best of each size", tuning.winners(), |_| None);
     let has_p99 = rows.iter().any(|row| row.wall.shown_p99().is_some());
     let all = named()
         .add(">segments", |row| row.segments)
@@ -63,7 +63,7 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
             "disturbed" => "disturbed",
             _ => "",
         })
-        .html("all", "All rows", rows, |row| row.best);
+        .html("all", "All rows", rows, |row| row.best.then_some("best"));
     let body = format!(
         r#"<div class="charts">
 {}<figure><h2>The best of each size</h2><p>With the segment size to use.</p>{best}<p class="note">A row is settled if the repetitions establish that the best row of its size is at least as fast: the 95% confidence intervals of the medians do not touch, or differ by no more than the tolerance. The best row is settled against the other segment sizes of its algorithm and against the best of every other algorithm. Where rows are not settled, more repetitions (a larger budget) may change which is best.</p></figure>

@@ -8,11 +8,15 @@ mod buffers;
 mod data;
 mod positions;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value;
 
 pub(crate) use self::data::{PageData, json};
 use self::positions::Positions;
-use super::shell::{Shell, UNPACK, packed};
+use super::shell::{Heading, LINK, Shell, UNPACK, packed};
 use super::svg::{escape, number, scale};
 use super::trace::simulated;
 use super::{Caption, Trace, Unit};
@@ -77,24 +81,95 @@ pub struct Shown<'a> {
 /// As [`Trace::model`], when a schedule has more than [`MAX_PAGE_RANKS`] ranks, and when the page
 /// would have more than 25 000 transfers and computations or a megabyte.
 pub fn page(all: &[Shown], unit: Unit, caption: &Caption) -> Result<String> {
-    let (mut shown, mut nodes) = (Vec::new(), 0);
-    for &of in all {
-        shown.push(data_of(of, unit, &mut nodes)?);
+    let Player {
+        lines,
+        summary,
+        data,
+        ..
+    } = Player::new(all, unit, caption)?;
+    Ok(document(caption, &lines, &summary, (&data, "")))
+}
+
+/// What is its own of a [`page()`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Player {
+    title: String,
+    lines: String,
+    summary: String,
+    data: String,
+}
+
+impl Player {
+    /// Of some schedules.
+    ///
+    /// # Errors
+    /// As [`page()`].
+    pub fn new(all: &[Shown], unit: Unit, caption: &Caption) -> Result<Player> {
+        let (mut shown, mut nodes) = (Vec::new(), 0);
+        for &of in all {
+            shown.push(data_of(of, unit, &mut nodes)?);
+        }
+        let data = packed(&json(&shown).to_string());
+        if data.len() > MAX_DATA {
+            let what = "packed bytes of steps and contents";
+            return Err(too_large(data.len(), what, MAX_DATA, ADVICE));
+        }
+        let lines = match &caption.lines[..] {
+            [] => String::new(),
+            lines => format!("<p>{}</p>\n", escape(&lines.join("; "))),
+        };
+        let summary = match shown.pop() {
+            Some(one) if shown.is_empty() => one.facts,
+            _ => String::new(),
+        };
+        Ok(Player {
+            title: escape(&caption.title),
+            lines,
+            summary,
+            data,
+        })
     }
-    let packed = packed(&json(&shown).to_string());
-    if packed.len() > MAX_DATA {
-        let what = "packed bytes of steps and contents";
-        return Err(too_large(packed.len(), what, MAX_DATA, ADVICE));
+}
+
+/// Players by name. They stand in another page, which opens each as a page of its own.
+#[derive(Debug, Clone, Default)]
+pub struct Players(BTreeMap<String, Player>);
+
+impl Players {
+    /// The first of these, so many that together their data have at most so many bytes.
+    pub fn within(max_bytes: usize, all: impl IntoIterator<Item = (String, Player)>) -> Players {
+        let mut bytes = 0;
+        let within = all.into_iter().take_while(|(_, player)| {
+            bytes += player.data.len();
+            bytes <= max_bytes
+        });
+        Players(within.collect())
     }
-    let lines = match &caption.lines[..] {
-        [] => String::new(),
-        lines => format!("<p>{}</p>\n", escape(&lines.join("; "))),
-    };
-    let summary = match &shown[..] {
-        [one] => &one.facts,
-        _ => "",
-    };
-    Ok(document(caption, &lines, summary, (&packed, "")))
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A page of tables below a heading: what [`Columns`](crate::Columns) show first of a row opens
+    /// the player of that name, and so does a `<b>`.
+    pub fn page(&self, heading: &Heading, body: &str) -> String {
+        let link = "linkPlayers(document.querySelectorAll(\"td:first-child, b\"), \
+                    JSON.parse(element(\"data\").textContent));\n";
+        heading.page(body, &self.json(), &format!("{UNPACK}{LINK}{link}"))
+    }
+
+    /// For the script `linkPlayers`: what all pages share, with the names of its own parts between
+    /// marks, and those parts.
+    pub(crate) fn json(&self) -> Value {
+        let shell = document(
+            &Caption::new("@title@"),
+            "@lines@",
+            "@summary@",
+            ("@data@", ""),
+        );
+        serde_json::json!({"shell": packed(&shell), "own": self.0})
+    }
 }
 
 /// What a page refuses to show, and what to do.

@@ -3,13 +3,13 @@
 mod plot;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 use oneport::simulate::Timed;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::shell::{Heading, UNPACK, chart};
+use crate::page::Players;
+use crate::shell::{Heading, LINK, UNPACK, chart};
 use crate::svg::bytes as size;
 use crate::{Columns, Unit};
 
@@ -24,9 +24,8 @@ pub struct Sweep {
     pub unit: Unit,
     /// In any order.
     pub rows: Vec<SweepRow>,
-    /// By algorithm, of a sweep of one point: the [page](crate::page()) of its schedule,
-    /// [packed](crate::shell::packed()).
-    pub players: BTreeMap<String, String>,
+    /// By algorithm, of a sweep of one point.
+    pub players: Players,
 }
 
 /// Where rows are compared: a number of ranks, a size, and perhaps a distribution of sizes and the
@@ -289,9 +288,9 @@ impl Sweep {
             .map(|lead| (number(lead.row), lead.equals))
             .collect();
         let data = json!({
-            "rows": self.rows, "leaders": leaders, "plain": plain, "players": self.players,
+            "rows": self.rows, "leaders": leaders, "plain": plain, "players": self.players.json(),
         });
-        heading.page(&body, &data, &format!("{UNPACK}{SCRIPT}"))
+        heading.page(&body, &data, &format!("{UNPACK}{LINK}{SCRIPT}"))
     }
 
     /// All rows as a table of a page, the fastest of each place in bold.
@@ -336,7 +335,7 @@ impl Sweep {
             rows.into_iter().map(move |row| (row, best))
         });
         columns.html("all", "All rows", rows, |&(row, best)| {
-            std::ptr::eq(row, best)
+            std::ptr::eq(row, best).then_some("best")
         })
     }
 }

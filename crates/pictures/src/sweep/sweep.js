@@ -98,14 +98,4 @@ fillLegend(looks, shown, [
   ...lates.length > 1 ? [[`<path d="M2 8H24" stroke="currentColor" stroke-width="7" opacity=".3"/>`, "the rank is late that costs least"]] : [],
 ], redraw);
 
-// Opens the page of a schedule beside this one.
-for (const cell of document.querySelectorAll("#all td.name")) {
-  const packed = players[cell.textContent], link = document.createElement("a");
-  if (!packed) continue;
-  link.textContent = cell.textContent;
-  link.target = "_blank";
-  inflated(packed).text().then(html => {
-    link.href = URL.createObjectURL(new Blob([html], { type: "text/html" }));
-    cell.replaceChildren(link);
-  });
-}
+linkPlayers(document.querySelectorAll("#all td.name"), players);

@@ -4,10 +4,12 @@ use oneport::Collective;
 use oneport::check::{Finding, FindingKind, Report};
 use oneport::error::ErrorKind;
 use oneport::schedule::total_len;
+use oneport_pictures::{Player, Shown};
 
 use super::judgement::{Judgement, Known};
 use crate::bits::ShownBits;
 use crate::check::CheckArgs;
+use crate::draw::player;
 use crate::input::other_bits;
 use crate::own_file::OwnFile;
 use crate::prelude::*;
@@ -23,6 +25,12 @@ pub(super) struct One {
     pub(super) bits: Option<ShownBits>,
     #[serde(flatten)]
     pub(super) judgement: Option<Judgement>,
+    /// What its time is the time of.
+    #[serde(skip)]
+    pub(super) costs: String,
+    /// What steps through it, if it is short and a page is written.
+    #[serde(skip)]
+    pub(super) player: Option<Player>,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -68,8 +76,18 @@ impl One {
         let judged = report.is_correct() && read && has_output;
         let keep_order = input.info.kind.reduces() && args.common.vector.keep_order();
         let judgement = || Judgement::of(input, keep_order, known);
+        let player = || {
+            let shown = Shown {
+                name: &input.name(),
+                schedule: &input.schedule,
+                cost: &input.cost,
+            };
+            player(shown, &input.info, input.unit)
+        };
         One {
             judgement: judged.then(judgement).flatten(),
+            costs: show_cost(&input.cost, input.unit),
+            player: args.writes_page().then(player).flatten(),
             bits: ShownBits::of(&report, &args.common.vector, input.schedule.ranks()),
             report,
             info: input.info.clone(),

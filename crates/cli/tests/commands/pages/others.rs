@@ -340,8 +340,67 @@ fn the_page_of_a_comparison_opens_the_schedules_of_its_rows() {
         };
         assert_eq!(browser.eval(ticks), serde_json::json!(whole), "{arguments}");
         let links = browser.eval(
-            "Object.keys(JSON.parse(document.getElementById('data').textContent).players).length",
+            "Object.keys(JSON.parse(document.getElementById('data').textContent).players.own).length",
         );
         assert_eq!(links, 0, "{arguments}");
     }
+}
+
+#[test]
+fn the_page_of_verdicts_opens_its_schedules() {
+    let Some(mut browser) = Browser::start("the page of check") else {
+        return;
+    };
+    let place = folder().join("verdicts");
+    std::fs::create_dir_all(&place).unwrap();
+    let run = |arguments: &str| {
+        let mut command = oneport(arguments);
+        command.current_dir(&place).output().unwrap().status.code()
+    };
+    // A name that has no room in a narrow window, and so many files that the command has none.
+    let mut files: Vec<String> = (0..12)
+        .map(|i| format!("{i}-{}.json", "long".repeat(12)))
+        .collect();
+    for file in &files {
+        run(&format!("plan reduce -p 4 -a chain --bytes 6 -o {file}"));
+    }
+    let text = std::fs::read_to_string(place.join(&files[0])).unwrap();
+    let at = text.find(r#"{"recv_combine"#).unwrap();
+    let end = at + text[at..].find("}}").unwrap() + 2;
+    let forgotten = format!("{}{}", &text[..at], text[end..].trim_start_matches(','));
+    std::fs::write(place.join("forgotten.json"), forgotten).unwrap();
+    std::fs::write(place.join("none.json"), "{").unwrap();
+    files.extend(["forgotten.json".into(), "none.json".into()]);
+    let path = place.join("corpus.html");
+    let checked = run(&format!(
+        "check --alpha 10 --beta 1 -o corpus.html --schedule {}",
+        files.join(" ")
+    ));
+    assert_eq!(checked, Some(1));
+    for (view, size, dark) in VIEWS {
+        browser.load(&path, size, dark);
+        audit(&mut browser, view, &path);
+    }
+    let linked = "(async () => { const cells = [...document.querySelectorAll('#verdicts td:first-child')];
+        while (!document.querySelector('#verdicts a')) await new Promise(done => setTimeout(done, 5));
+        const link = name => [...document.querySelectorAll('a')].filter(a => a.textContent === name);
+        const [above, row] = link('forgotten.json');
+        return [cells.filter(cell => !cell.querySelector('a')).map(cell => cell.textContent),
+            document.querySelectorAll('tr.failed').length, document.querySelectorAll('p.wrong').length,
+            document.querySelector('dd summary').innerText.length,
+            await (await fetch(link(cells[0].textContent)[0].href)).text(), above.href !== row.href,
+            await (await fetch(above.href)).text()]; })()";
+    let found = browser.eval(linked);
+    assert_eq!(found[0], serde_json::json!(["none.json"]));
+    assert_eq!([&found[1], &found[2]], [2, 2]);
+    assert!(found[3].as_u64().unwrap() < 120, "{}", found[3]);
+    let right = found[4].as_str().unwrap();
+    assert!(right.contains("<h1>reduce by chain</h1>") && right.contains("alpha 10, beta 1/byte"));
+    assert!(found[6].as_str().unwrap().contains("nothing moves after"));
+    // What is opened is a player as `draw` makes it.
+    let player = place.join("opened.html");
+    std::fs::write(&player, right).unwrap();
+    browser.complaints.clear();
+    browser.load(&player, VIEWS[0].1, false);
+    audit(&mut browser, VIEWS[0].0, &player);
 }
