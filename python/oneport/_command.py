@@ -213,7 +213,10 @@ class Answer(dict[str, Any]):
     something is wrong: ``ok``, ``verified`` or ``holds`` is false."""
 
     def __init__(self, done: _oneport.Answer, call: _Call) -> None:
-        super().__init__(json.loads(done.output))
+        try:
+            super().__init__(json.loads(done.output or "{}"))
+        except json.JSONDecodeError:
+            raise UsageError(f"the output of {' '.join(call.words)!r} is no JSON") from None
         self.json = done.output
         self._text = done.text or done.error or done.output
         self._call = call
@@ -264,7 +267,9 @@ A = TypeVar("A", bound=Answer)
 
 
 def _answer(call: _Call, kind: type[A], found_wrong: bool = True) -> A:
-    call.add(json=True)
+    # Of some commands the output is JSON anyway.
+    if _oneport.has_option(call.words, "json"):
+        call.add(json=True)
     return kind(_checked(call.call(), found_wrong), call)
 
 

@@ -196,7 +196,7 @@ class CheckOptions(TypedDict, total=False):
     ordered: bool | None
     """Keep operand order even though the operator commutes"""
     output: Path | None
-    """Write a row for each file to FILE.csv, too, or a page with them, FILE.html, with what is needed at least, the bits, and why a file fails"""
+    """Write a row for each file to FILE.csv, too, or a page with them, FILE.html, with what is needed at least, the bits, why a file fails, and players that step through them"""
     overlap: bool | None
     """Let computation overlap communication"""
     ported: int | str | None

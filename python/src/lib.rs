@@ -125,6 +125,13 @@ fn command_line(words: Vec<String>, options: Options) -> PyResult<Vec<String>> {
     line.map_err(|error| UsageError::new_err(error.to_string()))
 }
 
+/// Whether a command has an option.
+#[pyfunction]
+fn has_option(words: Vec<String>, option: &str) -> PyResult<bool> {
+    let has = oneport_app::has_option(&words, option);
+    has.map_err(|error| UsageError::new_err(error.to_string()))
+}
+
 /// What a caller gets who asks for a command.
 fn answered<R>(
     words: &[String],
@@ -513,6 +520,7 @@ fn _oneport(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(door::close, module)?)?;
     module.add_function(wrap_pyfunction!(call, module)?)?;
     module.add_function(wrap_pyfunction!(command_line, module)?)?;
+    module.add_function(wrap_pyfunction!(has_option, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(restored, module)?)?;

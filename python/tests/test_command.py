@@ -82,7 +82,7 @@ def test_options_are_keywords(process, algorithm, dtype):
     assert drawn == process("draw", "--schedule", "-", "--as", "traffic", "--plain", *typed, input=file)[1]
 
 
-def test_other_commands_answer_alike(process):
+def test_other_commands_answer_alike(process, tmp_path):
     pairs = [
         (oneport.command("list"), "list"),
         (oneport.command("list", "reduce"), "list reduce"),
@@ -97,6 +97,14 @@ def test_other_commands_answer_alike(process):
         (oneport.synthesize("scan", 4, items=1), "synthesize scan -p 4 --items 1"),
         (oneport.plan("scan", 9).check(), None),
     ]
+    # What has no option for JSON prints nothing else, or nothing.
+    for name in ("compare", "schedule"):
+        schema = oneport.command("schema", name)
+        assert schema.json == process("schema", name)[1] and schema["title"]
+    folder = tmp_path / "atlas"
+    assert oneport.command("atlas", "scan", ranks=2, output=folder) == {} and (folder / "index.html").exists()
+    with pytest.raises(oneport.UsageError, match="the output of 'export goal scan' is no JSON"):
+        oneport.command("export", "goal", "scan", p=2, bytes=8)
     for answer, command in pairs:
         if command:
             assert answer.json == process(*command.split(), "--json")[1]

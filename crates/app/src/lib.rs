@@ -265,6 +265,12 @@ pub fn command_line(words: &[impl AsRef<str>], options: &Values) -> Result<Vec<S
     Ok(name.chain(words).collect())
 }
 
+/// Whether the command that these words name has an option of this name.
+pub fn has_option(words: &[impl AsRef<str>], option: &str) -> Result<bool> {
+    let (entry, _) = named(words, &Values::new())?;
+    Ok((entry.rows)().iter().any(|row| row.long() == option))
+}
+
 /// The command that the first words name, and its options with those that are known by their place.
 fn named(words: &[impl AsRef<str>], options: &Values) -> Result<(&'static Entry, Values)> {
     const ALL: &[Entry] = ENTRIES;
