@@ -110,7 +110,7 @@ pub enum FindingKind {
     TooLarge,
     /// A note: a step writes what stands there already.
     HeldAlready,
-    /// A note: all inputs and outputs are empty, and there are no steps.
+    /// A note: there is no output whose contents could be proved.
     Nothing,
     /// A note: no step reads what a step writes, and no output holds it.
     Unused,

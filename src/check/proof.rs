@@ -65,16 +65,22 @@ pub(super) fn prove<'s>(
             waste.add((rank, step as usize), FindingKind::Unused, at, len);
         }
     }
-    if schedule.steps() == 0 && schedule.layout().iter().all(|layout| layout.len == 0) {
-        findings.note(|| {
-            let message = "all buffers are empty and there are no steps: nothing was to be proved";
-            Finding::of(FindingKind::Nothing, message.into())
-        });
+    let has_output = schedule.layout().iter().any(|l| !l.output.is_empty());
+    let has_data = schedule.collective().kind().has_data();
+    let is_empty = schedule.layout().iter().all(|layout| layout.len == 0);
+    let unproved = match (schedule.steps(), is_empty) {
+        (0, true) => "all buffers are empty and there are no steps: nothing was to be proved",
+        (1.., false) if has_data && !has_output => {
+            "no rank has an output: messages meet, and nothing waits for itself; what they carry is not known"
+        }
+        _ => "",
+    };
+    if !unproved.is_empty() {
+        findings.note(|| Finding::of(FindingKind::Nothing, unproved.into()));
     }
     // The tokens of a barrier have no bytes: any number of them costs the same. Files that tell
     // only what is sent have no outputs.
-    let has_output = schedule.layout().iter().any(|l| !l.output.is_empty());
-    if has_output && schedule.collective().kind().has_data() {
+    if has_output && has_data {
         machine.waste.report(schedule, findings);
     }
     let bits = bits.filter(|_| findings.is_empty());

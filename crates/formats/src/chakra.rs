@@ -429,7 +429,12 @@ fn graph(rank: usize, mut trace: &[u8], ranks: usize) -> Result<RankGraph<'stati
     let (mut graph, mut places) = (RankGraph::default(), std::collections::HashMap::new());
     let mut waits = Vec::new();
     while !trace.is_empty() {
-        let node = TraceNode::decode_length_delimited(&mut trace).map_err(no_trace)?;
+        let node = TraceNode::decode_length_delimited(&mut trace).map_err(|e| {
+            let nodes = graph.ops.len();
+            malformed(format!(
+                "no Chakra trace behind its first {nodes} nodes: {e}"
+            ))
+        })?;
         let id = node.id;
         let at = |what: &str| malformed(format!("node {id}: {what}"));
         let (kind, size) = node.op(ranks).map_err(|what| at(&what))?;

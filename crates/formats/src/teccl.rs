@@ -209,6 +209,9 @@ impl FlowFile {
         if let Some(late) = demands.iter().find(|demand| demand.met >= all) {
             return wrong(format!("{:?} is behind the {all} epochs", late.text));
         }
+        if one <= 0.0 {
+            return wrong(format!("an epoch takes {one:e} s"));
+        }
         if (time - all as f64 * one).abs() <= 1e-9 * time {
             Ok(())
         } else {

@@ -5,6 +5,8 @@ mod judgement;
 
 use std::fmt;
 
+use oneport::check::{Finding, FindingKind};
+
 use self::checked::{Checked, One};
 use self::judgement::Known;
 use super::{CheckArgs, verdict};
@@ -155,7 +157,8 @@ impl Counts {
                 Checked::Unreadable { .. } => counts.unreadable += 1,
                 Checked::One(one) if one.report.is_correct() => {
                     counts.correct += 1;
-                    counts.wasteful += usize::from(one.notes() > 0);
+                    let waste = |note: &Finding| note.kind != FindingKind::Nothing;
+                    counts.wasteful += usize::from(one.report.notes.iter().any(waste));
                 }
                 Checked::One(_) => counts.wrong += 1,
             }

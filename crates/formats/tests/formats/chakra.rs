@@ -493,7 +493,7 @@ fn broken_traces_name_rank_and_node() {
     );
     refused(
         &[first[..first.len() - 1].to_vec(), second.clone()],
-        "rank 0: no Chakra trace",
+        "rank 0: no Chakra trace behind its first ",
     );
     // A node of an own type, and one that waits for a node that is not there: field 3 and 5.
     let node = |fields: &[u8]| {

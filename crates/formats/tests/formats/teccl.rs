@@ -264,6 +264,11 @@ fn wrong_flows_are_named() {
         changed("\"1-Epoch_Duration\":0.25", "\"1-Epoch_Duration\":0.5"),
         "4 epochs of 5e-1 s are not 1e0 s",
     );
+    let mut none = file(&triangle(), 4);
+    for name in ["1-Epoch_Duration", "4-Collective_Finish_Time"] {
+        none[name] = 0.into();
+    }
+    refused(none, "an epoch takes 0e0 s");
     // A relay before the epoch in which the relay says that it has the chunk.
     let mut late = ring();
     let over = |d: &&mut Demand| d.4[0].last().unwrap().starts_with("0->1");

@@ -25,15 +25,23 @@ pub(crate) fn schedule(
         return Err(Error::malformed("the number of nics is too large"));
     };
     let orders = ranks.iter().enumerate();
-    let orders = orders.map(|(rank, graph)| {
-        let stuck = |line, what: &str| wrong(rank, line, what);
-        sorted(rank, graph, stuck)
-    });
+    let orders = orders.map(|(rank, graph)| sorted(graph, |line, what| wrong(rank, line, what)));
     let orders: Vec<Vec<usize>> = orders.collect::<Result<_>>()?;
     let ordered = || {
         let blocks = ranks.iter().zip(&orders).enumerate();
         blocks.flat_map(|(rank, (graph, order))| order.iter().map(move |&op| (rank, graph.ops[op])))
     };
+    let peer = |op: GoalOp| match op.kind {
+        OpKind::Send { to, .. } => Some(to),
+        OpKind::Recv { from, .. } => Some(from),
+        OpKind::Calc => None,
+    };
+    let n = ranks.len();
+    let stray = |(rank, op): (usize, GoalOp)| Some((rank, op, peer(op).filter(|&p| p >= n)?));
+    if let Some((rank, op, peer)) = ordered().find_map(stray) {
+        let what = format!("rank {peer} is none of {n} ranks");
+        return Err(wrong(rank, op.line, &what));
+    }
     same_tags(ordered(), ordered(), wrong)?;
     let (mut layout, mut programs) = (Vec::new(), Vec::new());
     for (graph, order) in ranks.iter().zip(&orders) {
@@ -51,11 +59,7 @@ pub(crate) fn schedule(
 
 /// The operations of a rank such that each comes after those that it requires, else in the order of
 /// the file.
-fn sorted(
-    rank: usize,
-    graph: &RankGraph,
-    error: impl FnOnce(usize, &str) -> Error,
-) -> Result<Vec<usize>> {
+fn sorted(graph: &RankGraph, error: impl FnOnce(usize, &str) -> Error) -> Result<Vec<usize>> {
     let n = graph.ops.len();
     let mut in_degree = vec![0usize; n];
     let mut successors: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -77,10 +81,8 @@ fn sorted(
     }
     match in_degree.iter().position(|&degree| degree > 0) {
         Some(stuck) => {
-            let what = format!(
-                "rank {rank}: the requirements of this operation lead back to it, or to others that wait for themselves"
-            );
-            Err(error(graph.ops[stuck].line, &what))
+            let what = "the requirements of this operation lead back to it, or to others that wait for themselves";
+            Err(error(graph.ops[stuck].line, what))
         }
         None => Ok(order),
     }

@@ -182,9 +182,11 @@ impl<'t> Parser<'t> {
                 Token::Word("rank") => {
                     let rank = self.number("a rank")?;
                     let next = file.ranks.len();
-                    if rank != next || rank >= ranks {
-                        return self
-                            .error(format!("rank {rank} where rank {next} of {ranks} is due"));
+                    if rank >= ranks {
+                        return self.error(format!("rank {rank} is none of {ranks} ranks"));
+                    }
+                    if rank != next {
+                        return self.error(format!("rank {rank} where rank {next} is due"));
                     }
                     self.take(Token::Mark('{'))?;
                     file.ranks.push(self.rank()?);
