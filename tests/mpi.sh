@@ -325,6 +325,14 @@ C
     # shellcheck disable=SC2086
     expect 0 'results 10 14 4' 3 $served "$work/one" : -n 1 ${served% *} "$work/one"
     ! grep -q 'PMPI, a sample' "$work/report" || fail 'samples that not all processes take'
+    # One process speaks for all. (The parts of the other libraries are found beside them alone.)
+    if [ "$library" = openmpi ]; then
+        mkdir -p "$work/lacking"
+        sed 's/PMPI_Reduce_local/PMPI_Reduce_lacks/' "$lib" >"$work/lacking/$(basename "$lib")"
+        # shellcheck disable=SC2086
+        expect error 'the MPI library lacks PMPI_Reduce_local' 3 \
+            env LD_LIBRARY_PATH="$work/lacking:${lib%/*}:${lib%/*}/openmpi" $served "$work/one"
+    fi
     # shellcheck disable=SC2086
     for by in '' "$served"; do
         expect 0 'right 600' 3 $by "$work/program" freed

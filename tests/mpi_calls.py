@@ -15,8 +15,10 @@ from array import array
 
 from mpi4py import MPI
 
-TYPES = [("b", MPI.SIGNED_CHAR), ("i", MPI.INT), ("l", MPI.LONG), ("d", MPI.DOUBLE)]
-OPERATORS = [MPI.SUM, MPI.MAX, MPI.MIN]
+INTEGERS = [("b", MPI.SIGNED_CHAR), ("i", MPI.INT), ("l", MPI.LONG)]
+TYPES = INTEGERS + [("d", MPI.DOUBLE), ("f", MPI.FLOAT)]
+OPERATORS = [MPI.SUM, MPI.PROD, MPI.MAX, MPI.MIN]
+OF_BITS = [MPI.BAND, MPI.BOR, MPI.BXOR, MPI.LAND, MPI.LOR, MPI.LXOR]
 SMALL = bytes(byte % 4 for byte in range(256))
 digest = hashlib.sha256()
 
@@ -50,7 +52,8 @@ def call(choices, comm, seed):
     )
     code, kind = choices.choice(TYPES)
     n, root = choices.choice([0, 1, 2, 5, 100, 3000]), choices.randrange(p)
-    operator, in_place = choices.choice(OPERATORS), choices.random() < 0.3
+    operators = OPERATORS + OF_BITS if (code, kind) in INTEGERS else OPERATORS
+    operator, in_place = choices.choice(operators), choices.random() < 0.3
     mine = seed * 1000 + me
     here = MPI.IN_PLACE if in_place else None
     if name == "barrier":

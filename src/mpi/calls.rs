@@ -22,11 +22,11 @@ use super::world::cores;
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::run::engine::{
-    AheadExecutor, Buffer, Combiner, Copying, ElementSpec, Elements, Opaque, Program, RankMemory,
-    RunAhead, RunContext, RunOptions,
+    AheadExecutor, Buffer, Combiner, Copying, ElementSpec, Elements, Opaque, Program, RunAhead,
+    RunContext, RunOptions, combine_memory,
 };
-use crate::run::{Clock, Element, ElementType, Endpoint, PortModel, ScopeOptions};
-use crate::schedule::{Schedule, Span};
+use crate::run::{Clock, Element, ElementType, Endpoint, Op, Operator, PortModel, ScopeOptions};
+use crate::schedule::{Layout, Schedule, Span};
 
 /// The MPI library of this process, which the program has loaded and initialized.
 #[derive(Debug, Clone, Copy)]
@@ -44,24 +44,64 @@ pub struct Group {
     cost: CostModel,
 }
 
+/// Combines the elements of the second slice into those of the first.
+pub type Combine = dyn Fn(&mut [u8], &[u8]) + Send + Sync;
+/// As [`Combine`], or false: nothing is combined.
+pub type Kernel = dyn Fn(&mut [u8], &[u8]) -> bool + Send + Sync;
+
+/// How elements of a datatype are combined by one of the standard's operators.
+pub enum Reduction {
+    /// As the library does it, to the last bit; false where elements are not aligned.
+    Own(Box<Kernel>),
+    /// By the library.
+    Library,
+    /// Not at all: the library refuses it.
+    Refused,
+}
+
+impl fmt::Debug for Reduction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reduction::Own(_) => "Own",
+            Reduction::Library => "Library",
+            Reduction::Refused => "Refused",
+        })
+    }
+}
+
 /// What moves in a schedule.
-#[derive(Debug, Clone, Copy)]
 pub enum Moved {
-    /// Bytes: an element is one.
+    /// Bytes: an element is one. Nothing is combined.
     Bytes,
-    /// Elements of a datatype of the program, each of so many bytes in memory.
-    Elements(Datatype, usize),
+    /// Elements of a datatype of the program, each of so many bytes in memory, and what combines
+    /// them; it commutes.
+    Elements(Datatype, usize, Box<Combine>),
+}
+
+impl fmt::Debug for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Moved").finish_non_exhaustive()
+    }
 }
 
 /// The part of this process in a schedule, prepared for any number of calls.
 pub struct Part<'s> {
     schedule: &'s Schedule,
+    layout: &'s Layout,
+    combine: Box<Combine>,
     program: Program<'s>,
     ahead: RunAhead,
     requests: RefCell<Requests>,
     element_bytes: usize,
     /// What has to be in the buffer of an input that is apart: for steps, and for the output.
     copied: [Vec<Span>; 2],
+}
+
+impl Part<'_> {
+    /// The buffer of this rank.
+    pub fn layout(&self) -> &Layout {
+        self.layout
+    }
 }
 
 impl fmt::Debug for Part<'_> {
@@ -90,9 +130,28 @@ impl Library {
         self.0.interface()
     }
 
-    /// Whether the handle is that of one of the standard's operators for reductions.
-    pub fn has_operator(&self, handle: usize) -> bool {
-        self.0.has_operator(handle)
+    /// How an operator of this handle combines elements of a datatype.
+    ///
+    /// The results are the library's own to the last bit: sums and products of floats are IEEE's,
+    /// but of two values of which one is NaN, libraries differ in which is the smaller one.
+    pub fn reduction(&self, datatype: usize, operator: usize) -> Reduction {
+        let Some(op) = self.0.op(operator) else {
+            return Reduction::Refused;
+        };
+        let Some(element) = self.0.element_type(datatype) else {
+            return Reduction::Library;
+        };
+        crate::with_element_type!(element, T => {
+            let Ok(operator) = Operator::<T>::try_from(op) else {
+                return Reduction::Refused;
+            };
+            let is_float =
+                element.significand_bits().is_some() || element == ElementType::F32I32;
+            if is_float && !matches!(op, Op::SUM | Op::PROD) {
+                return Reduction::Library;
+            }
+            Reduction::Own(Box::new(move |acc, other| combine_memory(&operator, acc, other)))
+        })
     }
 
     /// All processes of the launch.
@@ -183,17 +242,21 @@ impl Group {
         for (end, original) in ends.iter_mut().zip(original) {
             end.original = original;
         }
-        let (requests, element_bytes) = match moved {
+        let (requests, element_bytes, combine) = match moved {
             Moved::Bytes => {
                 let element = ElementSpec::of::<u8>().own()?;
-                (self.all.requests(ends, scratch, element), 1)
+                let none: Box<Combine> = Box::new(|_, _| {});
+                (self.all.requests(ends, scratch, element), 1, none)
             }
-            Moved::Elements(datatype, bytes) => {
-                (self.all.requests_of(ends, scratch, datatype, bytes), bytes)
+            Moved::Elements(datatype, bytes, combine) => {
+                let requests = self.all.requests_of(ends, scratch, datatype, bytes);
+                (requests, bytes, combine)
             }
         };
         Ok(Part {
             schedule,
+            layout,
+            combine,
             program,
             ahead,
             requests: RefCell::new(requests),
@@ -202,9 +265,7 @@ impl Group {
         })
     }
 
-    /// Performs a part on the buffer of this rank, which has at least the bytes of its layout. What
-    /// is combined is combined by `combine`: the elements of its second slice into those of the
-    /// first; it commutes.
+    /// Performs a part on the buffer of this rank, which has at least the bytes of its layout.
     ///
     /// The input is in the buffer or apart, one element after another: then only what steps need
     /// there is copied to the buffer, and what is part of the output if that `is_taken`.
@@ -216,10 +277,8 @@ impl Group {
         part: &Part<'_>,
         buffer: &mut [u8],
         (input, is_taken): (Option<&[u8]>, bool),
-        combine: &(dyn Fn(&mut [u8], &[u8]) + Sync),
     ) {
-        let (rank, bytes) = (self.rank(), part.element_bytes);
-        let layout = &part.schedule.layout()[rank];
+        let (rank, bytes, layout) = (self.rank(), part.element_bytes, part.layout);
         let length = layout.len * bytes;
         let input = input.map(|input| {
             assert!(layout.input.len() <= 1, "an input in one piece");
@@ -234,6 +293,7 @@ impl Group {
         }
         let elements = Elements::opaque(bytes);
         let buffer = Buffer::opaque(&mut buffer[..length], elements);
+        let combine = &*part.combine;
         let operator = Opaque { bytes, combine };
         let context = RunContext::new(
             Combiner::opaque(&operator),
@@ -243,8 +303,7 @@ impl Group {
             self.deadline,
             Copying::PLAIN,
         );
-        let memory = RankMemory::new(rank, buffer, 0, context.copying.streams_from);
-        let mut messages = Messages::new(memory, part.requests.borrow_mut(), &self.all, input);
+        let mut messages = Messages::new(buffer, part.requests.borrow_mut(), &self.all, input);
         let mut executor = AheadExecutor::new(rank, &part.ahead, &part.program, &context);
         let idle = Idle::new(self.crowded, self.deadline);
         let steps = part.program.ranks[rank].steps;

@@ -41,18 +41,12 @@ impl Peers for PollingPeers {
 
 impl Runner for Process<'_> {
     type Carrier<'b, 'j>
-        = Messages<'b, 'j>
+        = Messages<'b>
     where
         Self: 'b;
 
-    fn carrier<'b, 'j>(
-        &'b self,
-        job: &RunnerJob<'j>,
-        rank: usize,
-        buffer: Buffer<'b>,
-    ) -> Messages<'b, 'j> {
-        let memory = RankMemory::new(rank, buffer, 0, job.context.copying.streams_from);
-        Messages::new(memory, self.requests.borrow_mut(), self.communicator, None)
+    fn carrier<'b, 'j>(&'b self, _: &RunnerJob<'j>, _: usize, buffer: Buffer<'b>) -> Messages<'b> {
+        Messages::new(buffer, self.requests.borrow_mut(), self.communicator, None)
     }
 
     fn meet(&self) -> Result<(), Failure> {
@@ -68,7 +62,7 @@ impl Runner for Process<'_> {
     fn run_once<'b, 'j>(
         &self,
         executors: &mut [impl RankExecutor<'j>],
-        carriers: &mut [Messages<'b, 'j>],
+        carriers: &mut [Messages<'b>],
         _: Instant,
         _: u64,
     ) -> Result<(), Failure> {
@@ -85,7 +79,7 @@ pub(super) fn run_rank<'j>(
     communicator: &Communicator,
     steps: &[Step],
     executor: &mut impl RankExecutor<'j>,
-    messages: &mut Messages<'_, 'j>,
+    messages: &mut Messages<'_>,
     idle: Idle,
 ) {
     let run = AssertUnwindSafe(|| poll_rank(steps, executor, messages, idle));
@@ -103,7 +97,7 @@ pub(super) fn run_rank<'j>(
 fn poll_rank<'j>(
     steps: &[Step],
     executor: &mut impl RankExecutor<'j>,
-    messages: &mut Messages<'_, 'j>,
+    messages: &mut Messages<'_>,
     mut idle: Idle,
 ) -> Result<(), Failure> {
     let mut events = messages.events();

@@ -100,6 +100,7 @@ pub(crate) mod engine {
     pub(crate) use super::testdata::{RunBuffers, RunData};
     pub(crate) use super::transfer::{
         Buffer, Combiner, Due, Elements, Opaque, RankMemory, Received, RecvOp, Sent, Slots,
+        combine_memory,
     };
     pub(crate) use super::wait::{Load, nanoseconds, sleep_until};
 }

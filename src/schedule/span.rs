@@ -74,6 +74,7 @@ impl Spans {
 impl Deref for Spans {
     type Target = [Span];
 
+    #[inline]
     fn deref(&self) -> &[Span] {
         &self.0
     }

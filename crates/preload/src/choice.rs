@@ -38,15 +38,15 @@ pub(crate) struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     Byte,
-    /// An item of a named datatype, and its bytes in memory.
-    Item(usize, usize),
+    /// An item of a named datatype, its bytes in memory, and the operator of the reduction.
+    Item(usize, usize, usize),
 }
 
 impl Element {
     pub(crate) fn bytes(self) -> usize {
         match self {
             Element::Byte => 1,
-            Element::Item(_, bytes) => bytes,
+            Element::Item(_, bytes, _) => bytes,
         }
     }
 }
@@ -57,6 +57,8 @@ pub(crate) struct Choices {
     rules: Option<Rules>,
     /// By collective: the name of a file, or a pattern of names.
     files: BTreeMap<Kind, String>,
+    /// By collective, in the order of [`Kind::ALL`]: whether calls may be served at all.
+    is_chosen: [bool; Kind::ALL.len()],
     /// Of all files that are named without `{p}`.
     digest: u64,
 }
@@ -87,6 +89,11 @@ impl Choices {
             choices.files.insert(kind, file.to_string());
         }
         choices.digest = digest.finish();
+        let named = choices.files.keys().copied();
+        let rules = choices.rules.iter().flat_map(|rules| &rules.rules);
+        for kind in named.chain(rules.map(|rule| rule.collective)) {
+            choices.is_chosen[kind as usize] = true;
+        }
         Ok(choices)
     }
 
@@ -97,8 +104,7 @@ impl Choices {
 
     /// Whether calls of a collective may be served at all.
     pub(crate) fn serve(&self, kind: Kind) -> bool {
-        let in_rules = |rules: &Rules| rules.rules.iter().any(|rule| rule.collective == kind);
-        self.files.contains_key(&kind) || self.rules.as_ref().is_some_and(in_rules)
+        self.is_chosen[kind as usize]
     }
 
     /// Whether calls of a collective are served by schedules from files.

@@ -24,11 +24,12 @@ macro_rules! collectives {
                     function: concat!($function, $suffix),
                     kind: Kind::$kind,
                     communicator: $communicator,
+                    arguments: Arguments::NONE$(.and($argument))*,
                 };
                 // SAFETY: what the program passes is as the standard asks for.
                 let describe = |at: At<'_>| unsafe { describe::$describe(at, $($given),*) };
                 let pass = || $pass!($field, $communicator, $($argument),*);
-                $serve(call, describe, pass)
+                $serve(&call, describe, pass)
             }
         )*
     };
@@ -140,10 +141,11 @@ pub(crate) mod plain {
 
     use oneport::Kind;
 
+    use crate::call::{Arguments, Call};
     use crate::describe::{self, At};
     use crate::library::{Word, table};
     use crate::loaded;
-    use crate::serve::{Call, serve, serve_irregular};
+    use crate::serve::{serve, serve_irregular};
 
     type Count = c_int;
     type Place = c_int;
@@ -156,11 +158,12 @@ pub(crate) mod large {
 
     use oneport::Kind;
 
+    use crate::call::{Arguments, Call};
     use crate::describe::{self, At};
     use crate::library::{Word, table};
     use crate::loaded;
     use crate::narrow::{Argument, ERR_COUNT, Passed};
-    use crate::serve::{Call, serve, serve_irregular};
+    use crate::serve::{serve, serve_irregular};
 
     type Count = i64;
     type Place = isize;

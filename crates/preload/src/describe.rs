@@ -25,8 +25,18 @@ pub(crate) struct Described {
     pub(crate) shape: Shape,
     pub(crate) input: Option<Side>,
     pub(crate) output: Option<Side>,
-    /// The operator of a reduction.
-    pub(crate) operator: Option<Word>,
+}
+
+impl Described {
+    /// Of the vector, or of one rank's block.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shape.elements * self.shape.element.bytes()
+    }
+
+    /// The data of this process.
+    pub(crate) fn sides(&self) -> impl Iterator<Item = &Side> {
+        self.input.iter().chain(&self.output)
+    }
 }
 
 /// A call in which no process knows the sizes of all blocks.
@@ -149,14 +159,13 @@ impl At<'_> {
         Some(unsafe { std::slice::from_raw_parts(numbers, self.ranks) })
     }
 
-    /// The items of a reduction: of a named datatype, for one of the standard's operators.
+    /// The items of a reduction: of a named datatype.
     fn items(&self, datatype: Word, operator: Word) -> Option<(Datatype, Element)> {
         let datatype = self.library.datatype(datatype)?;
         let bytes = count(datatype.extent)?;
         let operator = self.library.handle(operator);
-        let is_served =
-            datatype.form != Form::Derived && bytes > 0 && self.library.own.has_operator(operator);
-        is_served.then_some((datatype, Element::Item(datatype.handle, bytes)))
+        let is_served = datatype.form != Form::Derived && bytes > 0;
+        is_served.then_some((datatype, Element::Item(datatype.handle, bytes, operator)))
     }
 }
 
@@ -181,7 +190,6 @@ fn moved(
         shape: shape(kind, root, bytes, Element::Byte),
         input,
         output,
-        operator: None,
     })
 }
 
@@ -223,7 +231,6 @@ pub(crate) unsafe fn combined(
         shape: shape(kind, 0, n, element),
         input: Some(Side::whole(from, datatype, n)),
         output: Some(Side::whole(to, datatype, n)),
-        operator: Some(at.library.handle(operator)),
     })
 }
 
@@ -399,7 +406,6 @@ fn scattered(
         },
         input: Some(Side::whole(from, datatype, total)),
         output: Some(Side::whole(to, datatype, own)),
-        operator: Some(at.library.handle(operator)),
     })
 }
 

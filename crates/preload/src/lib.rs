@@ -16,6 +16,7 @@
 //! | file | content |
 //! |---|---|
 //! | `collectives` | the functions that programs call |
+//! | `call` | a call, and whether it is as the last one was |
 //! | `describe` | what a process knows of a call |
 //! | `library` | the MPI library that the program has loaded |
 //! | `choice` | which schedule serves a call |
@@ -34,6 +35,7 @@
 //! - No thread is started and no signal is handled.
 #![allow(unsafe_code, non_snake_case)]
 
+mod call;
 mod choice;
 mod collectives;
 mod describe;
@@ -46,12 +48,15 @@ mod serve;
 
 use std::ffi::{c_char, c_int};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::Result;
 use oneport::Kind;
+use oneport::internal::launch;
 
+use call::{Arguments, Call};
 use library::{Library, Word};
-use serve::{Call, serve};
+use serve::serve;
 
 /// The library of the program, and its collectives.
 struct Loaded {
@@ -80,11 +85,24 @@ fn loaded() -> &'static Loaded {
     static LOADED: OnceLock<Loaded> = OnceLock::new();
     LOADED.get_or_init(|| match Loaded::of_program() {
         Ok(loaded) => loaded,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            std::process::abort();
-        }
+        Err(error) => fail(&error),
     })
+}
+
+/// Says why the program cannot go on, without a library that could end all processes: one that
+/// fails ends, and so has the launcher end those that are about to fail, too.
+fn fail(error: &anyhow::Error) -> ! {
+    /// How long the launcher of a busy host may take to end the others when the first one ends.
+    const ENDING: Duration = Duration::from_secs(3);
+    /// How much longer each waits than the one before it.
+    const PRECEDENCE: Duration = Duration::from_millis(250);
+    let rank = launch::rank().unwrap_or_default();
+    if rank > 0 {
+        let before = u32::try_from(rank.min(8)).unwrap_or_default();
+        std::thread::sleep(ENDING + PRECEDENCE * before);
+    }
+    eprintln!("error: {error:#} (process {rank})");
+    std::process::abort();
 }
 
 /// Sets this process up if the library was initialized.
@@ -143,8 +161,9 @@ pub unsafe extern "C" fn MPI_Barrier(communicator: Word) -> c_int {
         function: "MPI_Barrier",
         kind: Kind::Barrier,
         communicator,
+        arguments: Arguments::NONE,
     };
     // SAFETY: passed on as it is.
     let pass = || unsafe { (loaded().library.functions.barrier)(communicator) };
-    serve(call, |_| describe::barrier(), pass)
+    serve(&call, |_| describe::barrier(), pass)
 }

@@ -9,14 +9,19 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use oneport::Schedule;
-use oneport::internal::calls::{Datatype, Group, Intracommunicator, Moved, Part};
+use oneport::internal::calls::{
+    Combine, Datatype, Group, Intracommunicator, Moved, Part, Reduction,
+};
 use oneport::internal::numbers::index;
+use oneport::{Kind, Schedule};
 use parking_lot::Mutex;
 use self_cell::self_cell;
 
+use crate::call::{Arguments, Call};
 use crate::choice::{Choices, Element, Shape};
-use crate::library::{Library, Word};
+use crate::describe::Described;
+use crate::library::{Form, Library, Word};
+use crate::memory::Side;
 use crate::report::Report;
 
 /// The longest wait of a call, in seconds; without it, calls wait as those of the library do.
@@ -76,9 +81,24 @@ pub(crate) struct Communicator {
     pub(crate) group: Group,
     /// In the order of their first calls.
     pub(crate) served: VecDeque<Served>,
+    /// The last call that was described.
+    pub(crate) last: Option<Last>,
     pub(crate) buffer: KeptBuffer,
     /// Calls in which no process knows the sizes of all blocks.
     pub(crate) irregular: Calls,
+}
+
+/// A call, and what serves it.
+#[derive(Debug)]
+pub(crate) struct Last {
+    kind: Kind,
+    arguments: Arguments,
+    pub(crate) described: Described,
+    /// Of the input and the output: by which of the arguments it lies where it does, if calls with
+    /// the same arguments but other addresses are the same calls elsewhere.
+    places: Option<[usize; 2]>,
+    /// Which of [`Communicator::served`] has the shape.
+    pub(crate) found: usize,
 }
 
 /// Calls of a shape, and what serves them.
@@ -258,6 +278,7 @@ impl Process {
             communicator: OneAtATime(RefCell::new(Communicator {
                 group,
                 served: VecDeque::new(),
+                last: None,
                 buffer: KeptBuffer::default(),
                 irregular: Calls::default(),
             })),
@@ -326,12 +347,58 @@ fn deadline() -> Result<Duration> {
 }
 
 impl Communicator {
-    /// Which of [`Communicator::served`] has this shape: found at its first call.
-    pub(crate) fn find(&mut self, process: &Process, shape: &Shape) -> usize {
-        if let Some(known) = self.served.iter().position(|served| served.shape == *shape) {
-            return known;
+    /// Whether the last call was the same but for the addresses of data. It is this one then.
+    #[inline]
+    pub(crate) fn goes_on(&mut self, call: &Call, library: &Library) -> bool {
+        let Some(last) = &mut self.last else {
+            return false;
+        };
+        let is_same = last.kind == call.kind && call.arguments.are_like(&last.arguments, library);
+        let Some([from, to]) = last.places.filter(|_| is_same) else {
+            return false;
+        };
+        if let Some(input) = &mut last.described.input {
+            input.at = call.arguments.place(from);
         }
-        let choice = self.plan(process, shape);
+        if let Some(output) = &mut last.described.output {
+            output.at = call.arguments.place(to);
+        }
+        true
+    }
+
+    /// Keeps a call as the last one. False, and it is not, if the library refuses it, or it has an
+    /// operator of the program's own.
+    pub(crate) fn begins(&mut self, process: &Process, call: &Call, described: Described) -> bool {
+        let Some(found) = self.find(process, &described.shape) else {
+            return false;
+        };
+        // The program may free a datatype, and have another one of the same handle then.
+        let is_lasting = described
+            .sides()
+            .all(|side| side.datatype.form != Form::Derived);
+        let place = |side: &Option<Side>| {
+            side.as_ref()
+                .map_or(Some(0), |side| call.arguments.which(side.at))
+        };
+        let places = place(&described.input).zip(place(&described.output));
+        self.last = Some(Last {
+            kind: call.kind,
+            arguments: call.arguments,
+            described,
+            places: places.filter(|_| is_lasting).map(|(from, to)| [from, to]),
+            found,
+        });
+        true
+    }
+
+    /// Which of [`Communicator::served`] has this shape: found at its first call.
+    fn find(&mut self, process: &Process, shape: &Shape) -> Option<usize> {
+        let mut served = self.served.iter();
+        if let Some(known) = served.position(|served| served.shape == *shape) {
+            return Some(known);
+        }
+        let moved = moved(process.library, shape.element)?;
+        let choice = self.plan(process, shape, moved);
         if self.served.len() >= MAX_SHAPES {
             self.served.pop_front();
         }
@@ -340,19 +407,14 @@ impl Communicator {
             choice,
             calls: Calls::default(),
         });
-        self.served.len() - 1
+        Some(self.served.len() - 1)
     }
 
-    fn plan(&self, process: &Process, shape: &Shape) -> Choice {
+    fn plan(&self, process: &Process, shape: &Shape, moved: Moved) -> Choice {
         let group = &self.group;
-        let (element, moved) = match shape.element {
-            Element::Byte => (None, Moved::Bytes),
-            Element::Item(datatype, bytes) => {
-                let element = process.library.own.element_type(datatype);
-                // SAFETY: a named datatype exists as long as the library.
-                let datatype = unsafe { Datatype::new(datatype) };
-                (element, Moved::Elements(datatype, bytes))
-            }
+        let element = match shape.element {
+            Element::Byte => None,
+            Element::Item(datatype, ..) => process.library.own.element_type(datatype),
         };
         let planned = || -> Result<(Choice, u64)> {
             let chosen = process.choices.schedule(shape, group.size(), element)?;
@@ -392,6 +454,40 @@ impl Communicator {
             std::thread::park();
         }
     }
+}
+
+/// What moves and is combined; `None` if the library refuses it, or does it alone.
+pub(crate) fn moved(library: &'static Library, element: Element) -> Option<Moved> {
+    let Element::Item(datatype, bytes, operator) = element else {
+        return Some(Moved::Bytes);
+    };
+    let by_library = move |acc: &mut [u8], other: &[u8]| {
+        let (from, into) = (other.as_ptr().cast(), acc.as_mut_ptr().cast());
+        let n = c_int::try_from(acc.len() / bytes).unwrap_or_else(|_| {
+            library
+                .own
+                .end_job("more items than MPI_Reduce_local counts")
+        });
+        // SAFETY: `n` items of the datatype on either side, which do not overlap.
+        let code = unsafe { (library.functions.reduce_local)(from, into, n, datatype, operator) };
+        if code != 0 {
+            library
+                .own
+                .end_job("MPI_Reduce_local failed in a call of this program");
+        }
+    };
+    let combine: Box<Combine> = match library.own.reduction(datatype, operator) {
+        Reduction::Refused => return None,
+        Reduction::Library => Box::new(by_library),
+        Reduction::Own(own) => Box::new(move |acc, other| {
+            if !own(acc, other) {
+                by_library(acc, other);
+            }
+        }),
+    };
+    // SAFETY: a named datatype exists as long as the library.
+    let datatype = unsafe { Datatype::new(datatype) };
+    Some(Moved::Elements(datatype, bytes, combine))
 }
 
 impl KeptBuffer {

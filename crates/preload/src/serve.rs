@@ -9,11 +9,11 @@ use oneport::internal::calls::Group;
 use oneport::run::{Bidirectional, Endpoint};
 use oneport::{Kind, Layout, Span};
 
+use crate::call::Call;
 use crate::choice::Element;
 use crate::describe::{At, Described, Irregular};
-use crate::library::Word;
 use crate::memory::{Copier, Side};
-use crate::process::{Choice, Communicator, Kept, KeptBuffer, Planned, Process, Served, process};
+use crate::process::{Choice, Kept, KeptBuffer, Planned, Process, Served, moved, process};
 
 /// Why the library serves a call.
 const NOTHING_CHOSEN: &str = "the library: no rule or schedule";
@@ -22,17 +22,9 @@ const REFUSED: &str = "the library: a datatype or operator of the program's own,
 /// What is served by a schedule, but for one call of many.
 const SAMPLE: &str = "PMPI, a sample";
 
-/// A call of the program.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Call {
-    pub(crate) function: &'static str,
-    pub(crate) kind: Kind,
-    pub(crate) communicator: Word,
-}
-
 /// Serves `call`, which `describe` describes, or has `pass` call the library.
 pub(crate) fn serve(
-    call: Call,
+    call: &Call,
     describe: impl FnOnce(At<'_>) -> Option<Described>,
     pass: impl FnOnce() -> c_int,
 ) -> c_int {
@@ -44,22 +36,32 @@ pub(crate) fn serve(
         Ok(entered) => entered,
         Err(why) => return passed(process, call, 0, why, pass),
     };
-    let Some(described) = describe(at) else {
-        return passed(process, call, 0, REFUSED, pass);
-    };
     let mut communicator = kept.communicator.0.borrow_mut();
-    let bytes = described.shape.elements * described.shape.element.bytes();
-    if bytes == 0 && call.kind != Kind::Barrier {
-        return passed(process, call, 0, "nothing to do", || 0);
+    if !communicator.goes_on(call, process.library) {
+        let described = describe(at);
+        let bytes = described.as_ref().map_or(0, Described::bytes);
+        let begun = match described {
+            Some(described) if bytes > 0 || call.kind == Kind::Barrier => {
+                communicator.begins(process, call, described)
+            }
+            Some(described) if moved(process.library, described.shape.element).is_some() => {
+                return passed(process, call, 0, "nothing to do", || 0);
+            }
+            _ => false,
+        };
+        if !begun {
+            drop(communicator);
+            return passed(process, call, bytes, REFUSED, pass);
+        }
     }
-    let found = communicator.find(process, &described.shape);
-    let Communicator {
-        group,
-        served,
-        buffer,
-        ..
-    } = &mut *communicator;
-    let Served { choice, calls, .. } = &mut served[found];
+    let kept = &mut *communicator;
+    let Some(last) = &kept.last else {
+        return pass();
+    };
+    let (group, buffer) = (&kept.group, &mut kept.buffer);
+    let described = &last.described;
+    let bytes = described.bytes();
+    let Served { choice, calls, .. } = &mut kept.served[last.found];
     match choice {
         Choice::Library(why) => {
             let why = Arc::clone(why);
@@ -72,7 +74,7 @@ pub(crate) fn serve(
         }
         Choice::Schedule(name, planned) => {
             let start = process.report.as_ref().map(|_| Instant::now());
-            perform(process, call, &described, (group, buffer), planned);
+            perform(process, call, described, (group, buffer), planned);
             if let (Some(report), Some(start)) = (&process.report, start) {
                 let mut report = report.lock();
                 report.add(call.function, bytes as u64, name, start.elapsed());
@@ -84,41 +86,20 @@ pub(crate) fn serve(
 
 fn perform(
     process: &Process,
-    call: Call,
+    call: &Call,
     described: &Described,
     (group, kept): (&Group, &mut KeptBuffer),
     planned: &Planned,
 ) {
-    let library = process.library;
-    let bytes = described.shape.element.bytes();
+    let element = described.shape.element;
+    let bytes = element.bytes();
     let copier = Copier {
-        library,
+        library: process.library,
         communicator: call.communicator,
-        as_items: described.operator.is_some(),
+        as_items: element != Element::Byte,
     };
-    let operator = described.operator;
-    let datatype = match described.shape.element {
-        Element::Byte => 0,
-        Element::Item(datatype, _) => datatype,
-    };
-    let combine = |acc: &mut [u8], other: &[u8]| {
-        let (from, into) = (other.as_ptr().cast(), acc.as_mut_ptr().cast());
-        let n = c_int::try_from(acc.len() / bytes).unwrap_or_else(|_| {
-            library
-                .own
-                .end_job("more items than MPI_Reduce_local counts")
-        });
-        let operator = operator.unwrap_or_default();
-        // SAFETY: `n` items of the datatype on either side, which do not overlap.
-        let code = unsafe { (library.functions.reduce_local)(from, into, n, datatype, operator) };
-        if code != 0 {
-            library
-                .own
-                .end_job("MPI_Reduce_local failed in a call of this program");
-        }
-    };
-    planned.with_dependent(|schedule, part| {
-        let layout = &schedule.layout()[group.rank()];
+    planned.with_dependent(|_, part| {
+        let layout = part.layout();
         let place = match layout.input[..] {
             [span] => span.offset * bytes..span.end() * bytes,
             _ => 0..0,
@@ -152,7 +133,7 @@ fn perform(
             (None, None) => {}
         }
         let output = described.output.as_ref();
-        group.perform(part, buffer, (apart, output.is_some()), &combine);
+        group.perform(part, buffer, (apart, output.is_some()));
         if let Some(side) = output.filter(|_| own.is_none()) {
             // SAFETY: as above.
             unsafe { copier.copy_out(side, buffer, &layout.output, bytes) };
@@ -177,7 +158,7 @@ fn own_memory(
 /// Serves a call in which each process knows its own blocks only: a gather or scatter by the tree
 /// that the ranks build together, an alltoall by pairs.
 pub(crate) fn serve_irregular(
-    call: Call,
+    call: &Call,
     describe: impl FnOnce(At<'_>) -> Option<Irregular>,
     pass: impl FnOnce() -> c_int,
 ) -> c_int {
@@ -317,11 +298,11 @@ fn exchanged(
 /// What is kept for the communicator of a call, and where this process stands in it; or why the
 /// library serves it.
 #[inline]
-fn entered(
-    process: &Process,
-    call: Call,
+fn entered<'p>(
+    process: &'p Process,
+    call: &Call,
     is_chosen: bool,
-) -> Result<(&Kept, At<'_>), &'static str> {
+) -> Result<(&'p Kept, At<'p>), &'static str> {
     if !is_chosen {
         return Err(NOTHING_CHOSEN);
     }
@@ -344,7 +325,7 @@ fn entered(
 /// Has the library serve a call.
 fn passed(
     process: &Process,
-    call: Call,
+    call: &Call,
     bytes: usize,
     by: &str,
     pass: impl FnOnce() -> c_int,

@@ -1,9 +1,11 @@
 //! The constants of the three binary interfaces of MPI libraries.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_long, c_void};
 use std::fmt;
 
 use libloading::os::unix::Library;
+
+use crate::run::ElementType;
 
 /// A status, which is always ignored.
 pub(super) type Status = c_void;
@@ -65,6 +67,18 @@ impl fmt::Display for Abi {
     }
 }
 
+/// The element types of C's integers: `signed char`, `short`, `int`, `long`, `long long`, then the
+/// unsigned ones.
+pub(super) const C_INTEGERS: [ElementType; 10] = {
+    use ElementType::{I8, I16, I32, I64, U8, U16, U32, U64};
+    let (long, unsigned_long) = if size_of::<c_long>() == 8 {
+        (I64, U64)
+    } else {
+        (I32, U32)
+    };
+    [I8, I16, I32, long, I64, U8, U16, U32, unsigned_long, U64]
+};
+
 /// The constants of a library.
 #[derive(Debug)]
 pub(super) struct Constants {
@@ -81,6 +95,8 @@ pub(super) struct Constants {
     pub(super) f64: Handle,
     pub(super) i32_i32: Handle,
     pub(super) f32_i32: Handle,
+    /// The integers of C: those of [`C_INTEGERS`].
+    pub(super) c_integers: [Handle; C_INTEGERS.len()],
     pub(super) max: Handle,
     pub(super) min: Handle,
     pub(super) sum: Handle,
@@ -134,6 +150,19 @@ impl Constants {
             f64: Handle(0x4c00_080b),
             i32_i32: Handle(0x4c00_0816),
             f32_i32: Handle(0x8c00_0000),
+            c_integers: [
+                0x4c00_0118,
+                0x4c00_0203,
+                0x4c00_0405,
+                0x4c00_0807,
+                0x4c00_0809,
+                0x4c00_0102,
+                0x4c00_0204,
+                0x4c00_0406,
+                0x4c00_0808,
+                0x4c00_0819,
+            ]
+            .map(Handle),
             max: Handle(0x5800_0001),
             min: Handle(0x5800_0002),
             sum: Handle(0x5800_0003),
@@ -170,6 +199,10 @@ impl Constants {
             f64: Handle(0x214),
             i32_i32: Handle(0x22b),
             f32_i32: Handle(0x228),
+            c_integers: [
+                0x244, 0x208, 0x209, 0x20a, 0x20b, 0x245, 0x20c, 0x20d, 0x20e, 0x20f,
+            ]
+            .map(Handle),
             max: Handle(0x23),
             min: Handle(0x22),
             sum: Handle(0x21),
@@ -213,6 +246,18 @@ impl Constants {
             f64: object("ompi_mpi_double")?,
             i32_i32: object("ompi_mpi_2int")?,
             f32_i32: object("ompi_mpi_float_int")?,
+            c_integers: [
+                object("ompi_mpi_signed_char")?,
+                object("ompi_mpi_short")?,
+                object("ompi_mpi_int")?,
+                object("ompi_mpi_long")?,
+                object("ompi_mpi_long_long_int")?,
+                object("ompi_mpi_unsigned_char")?,
+                object("ompi_mpi_unsigned_short")?,
+                object("ompi_mpi_unsigned")?,
+                object("ompi_mpi_unsigned_long")?,
+                object("ompi_mpi_unsigned_long_long")?,
+            ],
             max: object("ompi_mpi_op_max")?,
             min: object("ompi_mpi_op_min")?,
             sum: object("ompi_mpi_op_sum")?,

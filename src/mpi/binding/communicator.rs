@@ -279,10 +279,14 @@ impl Drop for Communicator {
 impl Mpi {
     /// The operator `op` for such elements, if MPI has it.
     pub(super) fn operator(&self, op: Op, element: ElementType) -> Result<Handle> {
+        let known = self.own_datatype(element).and(self.operator_of(op));
+        known.ok_or_else(|| Error::usage(format!("MPI has no operator {op} for these elements")))
+    }
+
+    /// The operator `op`, if MPI has it.
+    pub(super) fn operator_of(&self, op: Op) -> Option<Handle> {
         let c = &self.constants;
-        let refusal = || Error::usage(format!("MPI has no operator {op} for these elements"));
-        self.own_datatype(element).ok_or_else(refusal)?;
-        Ok(match op {
+        Some(match op {
             Op::SUM => c.sum,
             Op::PROD => c.prod,
             Op::MIN => c.min,
@@ -295,7 +299,7 @@ impl Mpi {
             Op::LXOR => c.lxor,
             Op::MINLOC => c.minloc,
             Op::MAXLOC => c.maxloc,
-            _ => return Err(refusal()),
+            _ => return None,
         })
     }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY};
 
-use super::abi::{Abi, Constants, Handle, Intracommunicator};
+use super::abi::{Abi, C_INTEGERS, Constants, Handle, Intracommunicator};
 use super::functions::{Functions, ToolFunctions};
 use crate::error::{Error, Result};
-use crate::run::ElementType;
+use crate::run::{ElementType, Op};
 
 /// Environment variable that names the library.
 const NAMED: &str = "ONEPORT_MPI_LIB";
@@ -128,18 +128,19 @@ impl Mpi {
 
     /// The element type that a datatype has, if it is one of this crate's.
     pub(crate) fn element_type(&self, datatype: usize) -> Option<ElementType> {
-        let mut all = ElementType::ALL.iter().copied();
-        all.find(|&element| self.own_datatype(element) == Some(Handle(datatype)))
+        let own = |&&element: &&ElementType| self.own_datatype(element) == Some(Handle(datatype));
+        let integers = C_INTEGERS.iter().zip(&self.constants.c_integers);
+        let of_c = || integers.clone().find(|(_, handle)| handle.0 == datatype);
+        let found = ElementType::ALL.iter().find(own);
+        found
+            .or_else(|| of_c().map(|(element, _)| element))
+            .copied()
     }
 
-    /// Whether the handle is that of one of the standard's operators for reductions.
-    pub(crate) fn has_operator(&self, handle: usize) -> bool {
-        let c = &self.constants;
-        let all = [
-            c.max, c.min, c.sum, c.prod, c.band, c.bor, c.bxor, c.land, c.lor, c.lxor, c.minloc,
-            c.maxloc,
-        ];
-        all.contains(&Handle(handle))
+    /// Which of the standard's operators for reductions a handle is that of.
+    pub(crate) fn op(&self, handle: usize) -> Option<Op> {
+        let mut all = Op::ALL.iter().copied();
+        all.find(|&op| self.operator_of(op) == Some(Handle(handle)))
     }
 
     fn in_library(library: Library, name: &str) -> Result<&'static Mpi> {

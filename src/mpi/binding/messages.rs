@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::machine::numbers::{id, index};
 use crate::run::ElementType;
 use crate::run::engine::{
-    Carrier, Combiner, Due, HalfTransfer, RankMemory, Received, RecvOp, Sent, Slots,
+    Buffer, Carrier, Combiner, Due, HalfTransfer, Received, RecvOp, Sent, Slots,
 };
 use crate::schedule::{Span, total_len};
 
@@ -79,8 +79,8 @@ impl Communicator {
 
 /// One rank's buffer and its transfers, for one repetition.
 #[derive(Debug)]
-pub(crate) struct Messages<'b, 'j> {
-    memory: RankMemory<'b, 'j>,
+pub(crate) struct Messages<'b> {
+    memory: Buffer<'b>,
     requests: RefMut<'b, Requests>,
     communicator: &'b Communicator,
     /// The input of the rank, where its program has it, and the element at which it starts.
@@ -89,13 +89,14 @@ pub(crate) struct Messages<'b, 'j> {
     events: Cell<u64>,
 }
 
-impl<'b, 'j> Messages<'b, 'j> {
+impl<'b> Messages<'b> {
     /// The input is in the memory of the rank, or in `input`, whose first byte is that of the
     /// element of this number. Steps that need nothing of the buffer but the input then find it
     /// there: a send sends from there, and a receive that combines receives into the buffer and
     /// combines with what is there.
+    #[inline]
     pub(crate) fn new(
-        memory: RankMemory<'b, 'j>,
+        memory: Buffer<'b>,
         requests: RefMut<'b, Requests>,
         communicator: &'b Communicator,
         input: Option<(&'b [u8], usize)>,
@@ -111,7 +112,7 @@ impl<'b, 'j> Messages<'b, 'j> {
 
     /// The input that `transfer` needs, if that is all it needs of this rank's buffer.
     #[inline]
-    fn original(&self, transfer: HalfTransfer<'j>) -> Option<&'b [u8]> {
+    fn original(&self, transfer: HalfTransfer<'_>) -> Option<&'b [u8]> {
         let (input, start) = self.input?;
         match transfer.spans[..] {
             [span] if self.requests.ends[transfer.step].original => {
@@ -156,7 +157,7 @@ impl<'b, 'j> Messages<'b, 'j> {
 
     /// The memory of the message of `transfer`.
     #[inline]
-    fn message(&mut self, transfer: HalfTransfer<'j>) -> *mut u8 {
+    fn message(&mut self, transfer: HalfTransfer<'_>) -> *mut u8 {
         match (
             self.requests.ends[transfer.step].scratch,
             &transfer.spans[..],
@@ -169,7 +170,7 @@ impl<'b, 'j> Messages<'b, 'j> {
 
     /// Starts sending. A `synchronous` request ends only when the receiver has matched it.
     #[inline]
-    fn start_send(&mut self, transfer: HalfTransfer<'j>, synchronous: bool) {
+    fn start_send(&mut self, transfer: HalfTransfer<'_>, synchronous: bool) {
         let HalfTransfer { step, spans, .. } = transfer;
         let (mpi, end) = (self.communicator.mpi, self.requests.ends[step]);
         let from = if let Some(input) = self.original(transfer) {
@@ -230,7 +231,7 @@ impl<'b, 'j> Messages<'b, 'j> {
     }
 }
 
-impl<'j> Carrier<'j> for Messages<'_, 'j> {
+impl<'j> Carrier<'j> for Messages<'_> {
     const HAS_WIRES: bool = false;
 
     fn open_send(&mut self, transfer: HalfTransfer<'j>, _: f64) {
@@ -312,7 +313,7 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
     }
 
     fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>) {
-        self.memory.local(dst, src, op);
+        self.memory.local(dst, src, op, false);
         self.happened();
     }
 }
@@ -323,7 +324,8 @@ fn rank(transfer: HalfTransfer<'_>) -> c_int {
     counted(transfer.peer)
 }
 
-impl Drop for Messages<'_, '_> {
+impl Drop for Messages<'_> {
+    #[inline]
     fn drop(&mut self) {
         // The buffer goes back to its owner now, but the library may still access it.
         if self.requests.open.iter().any(Option::is_some) {

@@ -102,6 +102,29 @@ pub(crate) struct Opaque<'o> {
     pub(crate) combine: &'o (dyn Fn(&mut [u8], &[u8]) + Sync),
 }
 
+/// Combines elements of type `T`, as bytes of memory: those of `other` into those of `acc`. False,
+/// and nothing is combined, if either lies where there can be none.
+///
+/// # Panics
+/// When `T` is not of this crate: not any bytes may be a value.
+#[cfg(feature = "mpi")]
+pub(crate) fn combine_memory<T: Element>(
+    operator: &Operator<T>,
+    acc: &mut [u8],
+    other: &[u8],
+) -> bool {
+    assert!(ElementType::of::<T>().is_some(), "any bytes are a value");
+    // SAFETY: any bytes are a value of a type of this crate, which has no padding.
+    let (unaligned, acc, rest) = unsafe { acc.align_to_mut::<T>() };
+    // SAFETY: as above.
+    let (theirs, other, their_rest) = unsafe { other.align_to::<T>() };
+    let is_whole = [&*unaligned, rest, theirs, their_rest].map(<[u8]>::is_empty) == [true; 4];
+    if is_whole {
+        operator.combine(acc, other, Order::MineFirst);
+    }
+    is_whole
+}
+
 #[cfg(feature = "mpi")]
 impl CombineBytes for Opaque<'_> {
     unsafe fn combine_bytes(&self, acc: *mut u8, other: *const u8, n: usize, _: Order) {

@@ -3,7 +3,7 @@
 //! `send` and `receive` add the transfers.
 
 use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 
 use smallvec::{SmallVec, smallvec};
 
@@ -23,9 +23,7 @@ use crate::schedule::{Span, total_len};
 #[derive(Debug)]
 pub(crate) struct RankMemory<'b, 'r> {
     pub(super) rank: usize,
-    pub(super) base: *mut u8,
-    pub(super) len: usize,
-    pub(super) elements: Elements,
+    buffer: Buffer<'b>,
     /// By port list.
     pub(super) open: SmallVec<[Cell<Option<UnansweredSend<'r>>>; 2]>,
     /// The spans of the open send of list 0, if they were [lent](RankMemory::lend).
@@ -34,24 +32,21 @@ pub(crate) struct RankMemory<'b, 'r> {
     pub(super) in_flight: LastMessages<'r>,
     /// Length in bytes from which on messages are copied with streaming stores.
     pub(super) streams_from: usize,
-    borrowed: PhantomData<&'b mut [u8]>,
 }
 
 impl<'b, 'r> RankMemory<'b, 'r> {
     /// The memory of `rank`, with at most one open send for each of `lists` port lists. Messages of
     /// at least `streams_from` bytes are copied with streaming stores; the value must be the same
     /// for all ranks of a run.
+    #[inline]
     pub(crate) fn new(rank: usize, buffer: Buffer<'b>, lists: usize, streams_from: usize) -> Self {
         RankMemory {
             rank,
-            base: buffer.base,
-            len: buffer.len,
-            elements: buffer.elements,
+            buffer,
             open: smallvec![Cell::new(None); lists],
             lent: RefCell::default(),
             in_flight: LastMessages::new(),
             streams_from,
-            borrowed: PhantomData,
         }
     }
 
@@ -75,80 +70,10 @@ impl<'b, 'r> RankMemory<'b, 'r> {
     /// # Panics
     /// When a span leaves the buffer, `dst` is being sent or overlaps `src`, or the lengths differ.
     pub(crate) fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>) {
-        dst.iter().chain(src).for_each(|s| self.check_bounds(*s));
         let sent = self.conflict(dst).is_some() || self.in_flight.overlaps(dst);
         assert!(!sent, "a span being sent");
-        assert!(!any_overlap(dst, src), "source and destination overlap");
-        let elements = total_len(dst);
-        assert_eq!(elements, total_len(src), "source and destination differ");
-        let stream = Division::of(self.elements, elements, self.streams_from).stream;
-        // SAFETY: both are in bounds and disjoint. Only this rank's thread writes them; receivers
-        // of open sends only read.
-        unsafe {
-            op.apply(
-                &self.packed(dst),
-                &self.packed(src),
-                self.elements,
-                0..elements,
-                stream,
-            );
-        }
-    }
-
-    /// The address of `span`, for a carrier that reads or writes it by itself.
-    ///
-    /// # Panics
-    /// When the span leaves the buffer.
-    #[cfg(feature = "mpi")]
-    pub(crate) fn address(&self, span: Span) -> *mut u8 {
-        self.check_bounds(span);
-        self.base.wrapping_add(span.offset * self.elements.bytes)
-    }
-
-    /// Copies `spans`, one after another, to the front of `message`.
-    ///
-    /// # Panics
-    /// As [`RankMemory::unpack`].
-    #[cfg(feature = "mpi")]
-    pub(crate) fn pack(&self, spans: &[Span], message: &mut [u8]) {
-        let len = self.packed_len(spans, message);
-        let message = Packed {
-            base: message.as_mut_ptr(),
-            spans: &[Span::new(0, len)],
-        };
-        // SAFETY: both are in bounds, as just checked, and apart. Only this rank's thread, and
-        // carriers that were given other spans, write the buffer meanwhile.
-        unsafe { Packed::copy(&message, &self.packed(spans), self.elements, 0..len, false) };
-    }
-
-    /// Copies or combines the front of `message` into `spans`, one after another.
-    ///
-    /// # Panics
-    /// When a span leaves the buffer, the message is too short or not aligned for its elements, or
-    /// these may have padding.
-    #[cfg(feature = "mpi")]
-    pub(crate) fn unpack(&mut self, spans: &[Span], op: RecvOp<'_>, message: &[u8]) {
-        let len = self.packed_len(spans, message);
-        let message = Packed {
-            base: message.as_ptr().cast_mut(),
-            spans: &[Span::new(0, len)],
-        };
-        let mine = self.packed(spans);
-        // SAFETY: both are in bounds, as just checked, and apart; any bytes are values of a type
-        // without padding. Only this rank's thread, and carriers that were given other spans,
-        // access the buffer meanwhile.
-        unsafe { op.apply(&mine, &message, self.elements, 0..len, false) };
-    }
-
-    /// The number of elements of `spans`, whose values the bytes of `message` can hold.
-    #[cfg(feature = "mpi")]
-    fn packed_len(&self, spans: &[Span], message: &[u8]) -> usize {
-        spans.iter().for_each(|s| self.check_bounds(*s));
-        let (len, bytes) = (total_len(spans), self.elements.bytes);
-        let is_aligned = (message.as_ptr().addr()).is_multiple_of(self.elements.align);
-        assert!(self.elements.is_plain() && is_aligned, "plain elements");
-        assert!(len * bytes <= message.len(), "room for a packed message");
-        len
+        let stream = Division::of(self.elements, total_len(dst), self.streams_from).stream;
+        self.buffer.local(dst, src, op, stream);
     }
 
     /// The whole buffer, for reading and writing.
@@ -178,10 +103,57 @@ impl<'b, 'r> RankMemory<'b, 'r> {
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.len) }
     }
 
+    #[inline]
+    fn check_type<T: Element>(&self) {
+        assert!(self.elements == Elements::of::<T>(), "the element type");
+    }
+}
+
+impl<'b> Deref for RankMemory<'b, '_> {
+    type Target = Buffer<'b>;
+
+    #[inline]
+    fn deref(&self) -> &Buffer<'b> {
+        &self.buffer
+    }
+}
+
+impl DerefMut for RankMemory<'_, '_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.buffer
+    }
+}
+
+/// The memory of a rank, for its own thread and for carriers that read or write it by themselves.
+impl Buffer<'_> {
     /// Number of elements of the buffer.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Copies or combines `src` into `dst`, both in this buffer, with streaming stores if `stream`
+    /// is set. Neither is being written; `dst` is not being read.
+    ///
+    /// # Panics
+    /// When a span leaves the buffer, `dst` overlaps `src`, or the lengths differ.
+    pub(crate) fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>, stream: bool) {
+        dst.iter().chain(src).for_each(|s| self.check_bounds(*s));
+        assert!(!any_overlap(dst, src), "source and destination overlap");
+        let elements = total_len(dst);
+        assert_eq!(elements, total_len(src), "source and destination differ");
+        // SAFETY: both are in bounds and disjoint. Only this rank's thread writes them; receivers
+        // of open sends only read.
+        unsafe {
+            op.apply(
+                &self.packed(dst),
+                &self.packed(src),
+                self.elements,
+                0..elements,
+                stream,
+            );
+        }
     }
 
     pub(super) fn packed<'s>(&self, spans: &'s [Span]) -> Packed<'s> {
@@ -192,11 +164,6 @@ impl<'b, 'r> RankMemory<'b, 'r> {
     }
 
     #[inline]
-    fn check_type<T: Element>(&self) {
-        assert!(self.elements == Elements::of::<T>(), "the element type");
-    }
-
-    #[inline]
     pub(super) fn check_bounds(&self, span: Span) {
         if span.end() > self.len {
             out_of_bounds(span, self.len);
@@ -204,7 +171,63 @@ impl<'b, 'r> RankMemory<'b, 'r> {
     }
 }
 
+#[cfg(feature = "mpi")]
+impl Buffer<'_> {
+    /// The address of `span`, for a carrier that reads or writes it by itself.
+    ///
+    /// # Panics
+    /// When the span leaves the buffer.
+    pub(crate) fn address(&self, span: Span) -> *mut u8 {
+        self.check_bounds(span);
+        self.base.wrapping_add(span.offset * self.elements.bytes)
+    }
+
+    /// Copies `spans`, one after another, to the front of `message`.
+    ///
+    /// # Panics
+    /// As [`RankMemory::unpack`].
+    pub(crate) fn pack(&self, spans: &[Span], message: &mut [u8]) {
+        let len = self.packed_len(spans, message);
+        let message = Packed {
+            base: message.as_mut_ptr(),
+            spans: &[Span::new(0, len)],
+        };
+        // SAFETY: both are in bounds, as just checked, and apart. Only this rank's thread, and
+        // carriers that were given other spans, write the buffer meanwhile.
+        unsafe { Packed::copy(&message, &self.packed(spans), self.elements, 0..len, false) };
+    }
+
+    /// Copies or combines the front of `message` into `spans`, one after another.
+    ///
+    /// # Panics
+    /// When a span leaves the buffer, the message is too short or not aligned for its elements, or
+    /// these may have padding.
+    pub(crate) fn unpack(&mut self, spans: &[Span], op: RecvOp<'_>, message: &[u8]) {
+        let len = self.packed_len(spans, message);
+        let message = Packed {
+            base: message.as_ptr().cast_mut(),
+            spans: &[Span::new(0, len)],
+        };
+        let mine = self.packed(spans);
+        // SAFETY: both are in bounds, as just checked, and apart; any bytes are values of a type
+        // without padding. Only this rank's thread, and carriers that were given other spans,
+        // access the buffer meanwhile.
+        unsafe { op.apply(&mine, &message, self.elements, 0..len, false) };
+    }
+
+    /// The number of elements of `spans`, whose values the bytes of `message` can hold.
+    fn packed_len(&self, spans: &[Span], message: &[u8]) -> usize {
+        spans.iter().for_each(|s| self.check_bounds(*s));
+        let (len, bytes) = (total_len(spans), self.elements.bytes);
+        let is_aligned = (message.as_ptr().addr()).is_multiple_of(self.elements.align);
+        assert!(self.elements.is_plain() && is_aligned, "plain elements");
+        assert!(len * bytes <= message.len(), "room for a packed message");
+        len
+    }
+}
+
 impl Drop for RankMemory<'_, '_> {
+    #[inline]
     fn drop(&mut self) {
         // A rank that failed leaves its open sends behind, and messages in flight may not have been
         // received yet. The buffer goes back to its owner now, so these offers are retracted; where

@@ -59,9 +59,9 @@ mod slots;
 
 pub(crate) use copy::fetch_lanes;
 pub use elements::Combiner;
-#[cfg(feature = "mpi")]
-pub(crate) use elements::Opaque;
 pub(crate) use elements::{Buffer, Elements};
+#[cfg(feature = "mpi")]
+pub(crate) use elements::{Opaque, combine_memory};
 pub(crate) use in_flight::SendSpans;
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
