@@ -61,7 +61,7 @@ fn no_fixed_root_is_better_than_a_free_one() {
     let mut random = Random::new(19);
     let mut worse = BTreeMap::new();
     let mut compared = 0;
-    for round in 0..cases(4, 20) * VARIANTS {
+    for round in 0..cases(2, 20) * VARIANTS {
         let variant = round % VARIANTS;
         for kind in rooted {
             let fixed = request(&mut random, kind, variant);
@@ -83,7 +83,7 @@ fn no_fixed_root_is_better_than_a_free_one() {
             }
         }
     }
-    assert!(compared > 3000);
+    assert!(compared > cases(1500, 3000));
     assert!(worse.is_empty(), "{worse:#?}");
 }
 

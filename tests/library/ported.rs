@@ -390,7 +390,7 @@ fn bidirectional_ports_are_at_least_as_fast_as_as_many_unidirectional_ones() {
     let late = CostModel::new(10.0, 0.5).gamma(0.5).latency(7.0);
     let late = Request::reduce_scatter(9, 1).cost(late.arrivals(arrivals));
     let found_before = found_before.into_iter().chain([late]);
-    let drawn = (0..cases(120, 4000)).map(|case| few_ranks(&mut random, 1 + case % 4));
+    let drawn = (0..cases(60, 4000)).map(|case| few_ranks(&mut random, 1 + case % 4));
     let mut in_one_direction = 0;
     for request in found_before.chain(drawn) {
         let uni = Ports::UNI.with_k(request.get_ports().k());
