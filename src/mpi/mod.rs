@@ -44,6 +44,17 @@
 //! notices, it names the call. If a process dies, the launcher ends the others. If it does not, the
 //! waiting processes pass their deadline. Every failure in this module ends the job in one
 //! function, `Mpi::end_job`.
+//!
+//! | a process waits in | limit | who notices |
+//! |---|---|---|
+//! | a transfer | the deadline | `poll_rank` in `process`, by `Idle` |
+//! | a meeting before or after a repetition | the deadline and 2 s | the same |
+//! | an agreement before a run | 30 deadlines, at least 30 s | the communicator (`binding`) |
+//! | a function of the library | a meeting and the deadline | `watchdog` |
+//!
+//! Processes that fail at once end the job rank by rank, a quarter of a second apart
+//! (`Communicator::fail`), so that one line is seen. A partner that has left is not seen over MPI
+//! (`PollingPeers::has_left` is false): its neighbours pass their deadline.
 
 mod binding;
 pub(crate) mod calls;

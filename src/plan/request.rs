@@ -5,7 +5,7 @@ use crate::budget::size::{MAX_ELEMENTS, MAX_TRANSFERS};
 use crate::error::{Error, Result};
 use crate::machine::{CostClass, CostModel, Machine, Ports, bytes};
 use crate::rules::max_time;
-use crate::schedule::collective::{Collective, Holders, Kind, Totals};
+use crate::schedule::collective::{Collective, Kind, Totals};
 use crate::schedule::{Schedule, Span};
 
 /// The problem to plan: a collective, its ranks and root, ports, sizes and costs.
@@ -326,7 +326,7 @@ impl Request {
             )));
         }
         if let Some(targets) = &self.targets {
-            if self.kind.row().output.0 != Holders::Targets {
+            if !self.kind.has_targets() {
                 return Err(Error::usage(format!("a {} has no targets", self.kind)));
             }
             if targets.is_empty() {
@@ -382,7 +382,7 @@ impl Request {
     /// The collective with this root.
     pub(in crate::plan) fn performed(&self, root: usize) -> Collective {
         let collective = self.kind.with_root(root);
-        if collective.targets().is_none() {
+        if !self.kind.has_targets() {
             return collective;
         }
         let targets = self.targets.clone();

@@ -22,9 +22,11 @@
 //! wall-clock has come to the model times at which the steps before it end (rules 1 to 3, asked of
 //! `rules::LocalOrder`), and a rank that has finished its program waits for the end of its own last
 //! step. The next step of a rank program is not known, so it waits at the end of a receive or local
-//! step, too (`hold` in `rank.rs`). These instants are absolute, counted from one start of all
-//! ranks, so that errors do not add up. On a native clock the same model times are carried along,
-//! and nothing waits for them.
+//! step, too (`gate` in `rank.rs`). Who waits for the clock alone sleeps and then yields
+//! (`wait/pace.rs`, called by the loop in `exec/rendezvous/among_ranks.rs`); who waits for a
+//! partner as well wakes for whichever comes first (`wait/waiter.rs`). These instants are absolute,
+//! counted from one start of all ranks, so that errors do not add up. On a native clock the same
+//! model times are carried along, and nothing waits for them.
 //!
 //! # Errors
 //!

@@ -265,6 +265,12 @@ impl Kind {
         [self.row().input.0, self.row().output.0].contains(&Root)
     }
 
+    /// Whether the ranks that receive are listed: multicast.
+    #[doc(hidden)]
+    pub fn has_targets(self) -> bool {
+        self.row().output.0 == Targets
+    }
+
     /// Whether each rank has its own block: gather, scatter, allgather, reduce_scatter and
     /// alltoall. Block sizes may differ.
     pub fn has_blocks(self) -> bool {

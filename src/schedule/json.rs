@@ -30,7 +30,7 @@ pub(super) struct Input {
     /// One port for both directions, one out and one in, or both directions but one partner at a
     /// time.
     #[serde(deserialize_with = "one_port")]
-    #[cfg_attr(feature = "schemars", schemars(with = "String", extend("enum" = ["uni", "bi", "telephone"])))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String", extend("enum" = Ports::NAMES)))]
     ports: Ports,
     /// Number of ports of each kind; 1 if it is left out.
     #[serde(default = "one")]

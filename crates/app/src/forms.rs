@@ -27,11 +27,15 @@ pub(crate) enum SegmentCount {
     Unequal,
 }
 
-pub(crate) const PORTS: [Named<Ports>; 3] = [
-    (Ports::UNI.name(), "", Ports::UNI),
-    (Ports::BI.name(), "", Ports::BI),
-    (Ports::TELEPHONE.name(), "", Ports::TELEPHONE),
-];
+pub(crate) const PORTS: [Named<Ports>; Ports::KINDS.len()] = {
+    let mut named = [("", "", Ports::UNI); Ports::KINDS.len()];
+    let mut at = 0;
+    while at < named.len() {
+        named[at] = (Ports::NAMES[at], "", Ports::KINDS[at]);
+        at += 1;
+    }
+    named
+};
 
 pub(crate) const CLOCKS: [Named<Clock>; 2] =
     [("native", "", Clock::Native), ("paced", "", Clock::Paced)];

@@ -360,11 +360,15 @@ impl SynthesizeArgs {
             bail!("name a COLLECTIVE");
         };
         let rooted = kind.with_root(self.root);
-        if rooted.targets().is_none() && !self.targets.is_empty() {
-            bail!("--targets is for a multicast");
+        if !kind.has_targets() && !self.targets.is_empty() {
+            bail!("a {kind} has no targets: --targets is for a multicast");
         }
         let collective = if self.targets.is_empty() {
-            rooted.with_targets((0..ranks).filter(|&rank| rank != self.root).collect())
+            rooted.with_targets(
+                (0..ranks)
+                    .filter(|&rank| rooted.root() != Some(rank))
+                    .collect(),
+            )
         } else {
             rooted.with_targets(self.targets.clone())
         };

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use oneport::{Error, Ports, Result};
+use oneport::{Error, Result};
 
 use crate::cnf::{Cnf, Literal};
 use crate::facts::Facts;
@@ -275,7 +275,8 @@ fn break_symmetry(
     };
     match (problem.collective.kind(), problem.items) {
         (Allgather | Allreduce | Alltoall | Barrier, None)
-            if problem.ports.has_calls() || problem.ports == Ports::UNI =>
+            if !problem.ports.can_relay()
+                && (problem.ports.can_exchange() || problem.ports.k() == 1) =>
         {
             // More messages do no harm, and the ranks are alike.
             for i in 0..p / 2 {

@@ -167,7 +167,8 @@ pub enum PortModels {
 impl PortModels {
     /// Whether the port model of `ports` is included.
     pub fn allow(self, ports: Ports) -> bool {
-        self.has(ports) || ports != Ports::BI && self.can_use(ports)
+        let is_bidirectional = ports.can_relay() && ports.k() == 1;
+        self.has(ports) || !is_bidirectional && self.can_use(ports)
     }
 
     /// `"uni"`, `"bi"` or `"uni, bi"`.

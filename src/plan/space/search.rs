@@ -7,8 +7,16 @@
 //! From [`Request::plan_best`] to a time: [`best_first`] makes each algorithm an [`Offer`], of
 //! variants that [`Evaluator::settle`] gives their segments. That search has the time of what it
 //! finds (`best_segments` in `plan/segments/equal.rs`); what does not split the vector is timed by
-//! [`Evaluator::time`]. Both come to [`Variant::time_within`]: a closed form, or
-//! `simulate::stream`.
+//! [`Evaluator::time`]. Both come to [`Variant::time_within`].
+//!
+//! [`Request::time`] begins lower: `Algorithm::time` takes the best of the row's [`variants`], a
+//! use of the ports and a root each. Of a variant, [`Variant::time_within`] asks
+//!
+//! 1. [`Variant::closed_form`]: the row's formula, where one holds for the costs and this use of
+//!    the ports; its messages cost what `CostModel::slowest_transfer` says;
+//! 2. else [`Variant::planned`]: the programs of the row's planner (`plan/registry/planner.rs`),
+//!    which `simulate::stream` times as they are made, without storing them: by the graph where a
+//!    port has calls, by two ranks where all do the same, else by all.
 //!
 //! Among equal times, the earlier algorithm wins: the first in the registry.
 

@@ -4,6 +4,19 @@
 //! It follows the [rules of time](crate::rules) by the same analysis
 //! ([`LocalOrder`](crate::rules::LocalOrder)) as the simulator's precedence graph, and computes the
 //! same sums in the same order, so the model times agree to the last bit.
+//!
+//! A step that does not start or end waits for one of these:
+//!
+//! 1. an earlier event of its rank has no time yet (`may_start`, of [`EventTimes`]);
+//! 2. a shared port is granted to another transfer (`may_start`, of [`Grants`]:
+//!    `Poll::awaits_grant`);
+//! 3. on a paced clock, its model time has not come (`may_start`: `Poll::gate`);
+//! 4. its transfer is open and the partner has not come ([`Sent::Waiting`], [`Received::Nothing`]);
+//! 5. its message is combined, and a list that it follows has not come as far (`Phase::Combined`).
+//!
+//! Where all lists wait for the clock, the loop in `among_ranks.rs` sleeps until then; else it
+//! spins and parks until a partner wakes it, or until then. A held port is not waited for: a
+//! program that opens one twice is wrong (`HeldPorts`).
 
 mod among_ranks;
 

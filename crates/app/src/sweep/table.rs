@@ -66,22 +66,7 @@ impl Table<'_> {
             .add_if(!by_point, ">x best", move |(at, row, _)| {
                 x_best(at, Some(row))
             })
-            .add_if(
-                has(|row| row.least.is_some()),
-                ">least",
-                move |(_, row, _)| show(row.least),
-            )
-            .add_if(has_late, ">late rank", |(_, row, _)| {
-                or_dash(row.least_rank)
-            })
-            .add_if(has(|row| row.p95.is_some()), ">p95", move |(_, row, _)| {
-                show(row.p95)
-            })
-            .add_if(
-                has(|row| row.worst.is_some()),
-                ">worst",
-                move |(_, row, _)| show(row.worst),
-            )
+            .add_spread(&self.sweep, |&(_, row, _)| row)
             .add_if(
                 has(|row| row.bound > 0.0),
                 ">x bound",

@@ -260,6 +260,46 @@ fn links_resolve() {
     }
 }
 
+/// Files of the source that pages name, by the end of their path.
+#[test]
+fn files_in_pages_exist() {
+    let folders = ["src", "crates", "tests", "benches", "examples", "python"];
+    let mut folders = folders.map(|folder| Path::new(ROOT).join(folder)).to_vec();
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.is_dir() {
+                files.push(path);
+            } else if !path.ends_with("target") {
+                folders.push(path);
+            }
+        }
+    }
+    let mut named = 0;
+    let of_developers =
+        ["ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| Path::new(ROOT).join(page));
+    for path in pages().into_iter().chain(of_developers) {
+        let page = without_blocks(&fs::read_to_string(&path).unwrap());
+        // Every second piece between backquotes is quoted.
+        for name in page.split('`').skip(1).step_by(2) {
+            if !name.ends_with(".rs") || name.contains(['<', ' ', '*']) {
+                continue;
+            }
+            named += 1;
+            // A name such as `space/{a,b}.rs` is short for several.
+            let (before, alternatives) = name.split_once('{').unwrap_or((name, ""));
+            let (alternatives, after) = alternatives.split_once('}').unwrap_or(("", ""));
+            for alternative in alternatives.split(',') {
+                let file = format!("{before}{alternative}{after}");
+                let exists = files.iter().any(|path| path.ends_with(&file));
+                assert!(exists, "{}: {file} does not exist", path.display());
+            }
+        }
+    }
+    assert!(named > 30, "{named}");
+}
+
 /// Whether a line is a heading with this anchor.
 fn is_anchor(line: &str, anchor: &str) -> bool {
     let Some((_, heading)) = line.split_once("# ").filter(|_| line.starts_with('#')) else {

@@ -53,8 +53,8 @@ pub struct Rule {
     pub collective: Kind,
     /// Number of ranks.
     pub ranks: usize,
-    /// `"uni"`, `"bi"` or `"telephone"`.
-    #[schemars(extend("enum" = ["uni", "bi", "telephone"]))]
+    /// The port model.
+    #[schemars(extend("enum" = Ports::NAMES))]
     pub ports: String,
     /// Number of ports of each kind.
     pub ported: usize,
@@ -255,7 +255,8 @@ impl Rule {
         }
         if Ports::named(&self.ports).is_none() {
             return fail(format!(
-                "ports are uni, bi or telephone, not '{}'",
+                "ports are one of {}, not '{}'",
+                Ports::NAMES.join(", "),
                 self.ports
             ));
         }

@@ -128,6 +128,32 @@ impl<R> Columns<'_, R> {
         self.add(">messages", move |row| figures(row).messages)
             .add(">volume", move |row| size(figures(row).volume))
     }
+
+    /// Adds columns with the times under several arrivals of the ranks, where the sweep has any.
+    #[must_use]
+    pub fn add_spread(
+        self,
+        sweep: &Sweep,
+        figures: impl Fn(&R) -> &SweepRow + Copy + 'static,
+    ) -> Self {
+        let (rows, unit) = (&sweep.rows, sweep.unit);
+        let has = |of: fn(&SweepRow) -> Option<f64>| rows.iter().any(|row| of(row).is_some());
+        let show = move |time: Option<f64>| time.map_or("-".into(), |time| unit.show(time));
+        let has_late = has(|row| row.late);
+        self.add_if(has(|row| row.least), ">least", move |row| {
+            show(figures(row).least)
+        })
+        .add_if(has_late, ">late rank", move |row| {
+            let rank = figures(row).least_rank;
+            rank.map_or("-".into(), |rank| rank.to_string())
+        })
+        .add_if(has(|row| row.p95), ">p95", move |row| {
+            show(figures(row).p95)
+        })
+        .add_if(has(|row| row.worst), ">worst", move |row| {
+            show(figures(row).worst)
+        })
+    }
 }
 
 impl SweepRow {
@@ -317,12 +343,7 @@ impl Sweep {
             .add_if(has(|row| row.late), ">late rank", |(row, _)| {
                 rank(row.late_rank)
             })
-            .add_if(has(|row| row.least), ">least", |(row, _)| time(row.least))
-            .add_if(has(|row| row.late), ">late rank", |(row, _)| {
-                rank(row.least_rank)
-            })
-            .add_if(has(|row| row.p95), ">p95", |(row, _)| time(row.p95))
-            .add_if(has(|row| row.worst), ">worst", |(row, _)| time(row.worst))
+            .add_spread(self, |&(row, _)| row)
             .add(">x best", |(row, best)| ratio(row.value(), best.value()))
             .add(">x bound", |(row, _)| ratio(row.time, row.bound))
             .add(">median", |(row, _)| median(row.median))

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use super::{Phase, Poll, RendezvousExecutor};
 use crate::error::Error;
-use crate::machine::Ports;
 use crate::run::exec::carrier::Carrier;
 use crate::run::exec::executor::{Peers, RankExecutor};
 use crate::run::failure::{Failure, TransferAt};
@@ -86,7 +85,9 @@ impl<'r> RankExecutor<'r> for RendezvousExecutor<'r> {
             let Some(peer) = step.peer() else { continue };
             let left = peers.has_left(peer, run);
             // Both partners send to each other through their only ports, so neither can receive.
-            let head_on = self.context.ports == Ports::UNI
+            let ports = self.context.ports;
+            let head_on = !ports.can_exchange()
+                && ports.k() == 1
                 && step.is_send()
                 && self.wire(i).lane(peer, self.rank).is_offered();
             if !left && !head_on {
