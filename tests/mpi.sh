@@ -246,6 +246,7 @@ SH
     {
         expect 0 "/mine-3.json\$" 3 $served ONEPORT_SCHEDULE="allreduce=$work/mine-{p}.json" ONEPORT_REPORT=- $one
         expect 0 'sum 3.0' 3 $served $one
+        expect 0 'note: ONEPORT_RULE has no effect: .* reads ONEPORT_RULES, ' 3 $served ONEPORT_RULE=a.json $one
         expect error 'ONEPORT_RULES: cannot read nowhere.json' 2 $served ONEPORT_RULES=nowhere.json $one
         expect error 'performs reduce, not allreduce' 3 \
             $served ONEPORT_SCHEDULE="allreduce=$work/reduce-3.json" $one

@@ -18,9 +18,9 @@ const MAX_TRANSFERS: usize = 1 << 18;
 const MAX_BYTES: usize = (1 << 31) - 1;
 
 /// A file of selection rules.
-const RULES: &str = "ONEPORT_RULES";
+pub(crate) const RULES: &str = "ONEPORT_RULES";
 /// `COLLECTIVE=FILE`, several between commas; `{p}` in a name stands for the number of ranks.
-const SCHEDULES: &str = "ONEPORT_SCHEDULE";
+pub(crate) const SCHEDULES: &str = "ONEPORT_SCHEDULE";
 
 /// What a call is, as far as all processes know it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,14 +18,17 @@ use parking_lot::Mutex;
 use self_cell::self_cell;
 
 use crate::call::{Arguments, Call};
-use crate::choice::{Choices, Element, Shape};
+use crate::choice::{Choices, Element, RULES, SCHEDULES, Shape};
 use crate::describe::Described;
 use crate::library::{Form, Library, Word};
 use crate::memory::Side;
-use crate::report::Report;
+use crate::report::{REPORT, Report};
 
 /// The longest wait of a call, in seconds; without it, calls wait as those of the library do.
 const DEADLINE: &str = "ONEPORT_DEADLINE";
+
+/// What is read of the environment.
+const VARIABLES: [&str; 4] = [RULES, SCHEDULES, REPORT, DEADLINE];
 
 /// Shapes that a communicator remembers; the first one is forgotten for another.
 const MAX_SHAPES: usize = 64;
@@ -162,6 +165,16 @@ pub(crate) fn start(library: &'static Library) {
     let _ = PROCESS.set(found);
 }
 
+/// Names that are likely to be meant for this library, which does not know them. The command has
+/// variables of its own, `ONEPORT_MPI_LIB` among them.
+fn unknown_variables() -> impl Iterator<Item = String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| {
+        let of_others = name.starts_with("ONEPORT_MPI");
+        name.starts_with("ONEPORT_") && !of_others && !VARIABLES.contains(&name.as_str())
+    })
+}
+
 impl Process {
     fn new(library: &'static Library) -> Option<Process> {
         let given = Choices::of_environment().and_then(|choices| Ok((choices, deadline()?)));
@@ -198,16 +211,22 @@ impl Process {
             (_, Some(_)) => loop {
                 std::thread::park();
             },
-            (Ok((choices, deadline)), None) => Some(Process {
-                library,
-                choices,
-                report,
-                samples: !wanted.contains(&0),
-                rank,
-                deadline,
-                communicators: Mutex::default(),
-                freed: AtomicU64::new(0),
-            }),
+            (Ok((choices, deadline)), None) => {
+                for name in unknown_variables().filter(|_| rank == 0) {
+                    let known = VARIABLES.join(", ");
+                    eprintln!("note: {name} has no effect: liboneport_mpi.so reads {known}");
+                }
+                Some(Process {
+                    library,
+                    choices,
+                    report,
+                    samples: !wanted.contains(&0),
+                    rank,
+                    deadline,
+                    communicators: Mutex::default(),
+                    freed: AtomicU64::new(0),
+                })
+            }
             (Err(_), None) => None,
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Where the report goes: the name of a file, or `-` for standard error.
-const REPORT: &str = "ONEPORT_REPORT";
+pub(crate) const REPORT: &str = "ONEPORT_REPORT";
 
 /// Calls by function, size in bytes rounded up to a power of two, and what they were served by.
 #[derive(Debug, Default)]
