@@ -3,7 +3,7 @@
 //! `send` and `receive` add the transfers.
 
 use std::cell::{Cell, RefCell};
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -103,25 +103,25 @@ impl<'b, 'r> RankMemory<'b, 'r> {
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.len) }
     }
 
+    /// As [`Buffer::unpack`], for a carrier whose sends are not open here.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn unpack(&mut self, spans: &[Span], op: RecvOp<'_>, message: &[u8]) {
+        self.buffer.unpack(spans, op, message);
+    }
+
     #[inline]
     fn check_type<T: Element>(&self) {
         assert!(self.elements == Elements::of::<T>(), "the element type");
     }
 }
 
+/// For reading alone: what changes the buffer of a rank of a team has to look at open sends first.
 impl<'b> Deref for RankMemory<'b, '_> {
     type Target = Buffer<'b>;
 
     #[inline]
     fn deref(&self) -> &Buffer<'b> {
         &self.buffer
-    }
-}
-
-impl DerefMut for RankMemory<'_, '_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.buffer
     }
 }
 

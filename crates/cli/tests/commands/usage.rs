@@ -106,6 +106,10 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
             "simulate redcue",
             "unknown collective 'redcue'; did you mean 'reduce'? Choose one of broadcast",
         ),
+        (
+            "check mine.json",
+            "a schedule in a file is given by --schedule mine.json",
+        ),
         ("list bin", "unknown algorithm 'bin'; did you mean 'bine'?"),
         ("list sort", "choose one of broadcast, reduce"),
         ("run reduce -np 4", "write the number of ranks as -p 8"),
