@@ -29,6 +29,25 @@ pub mod memory {
     /// A rank of a run: stack pages, queues and pair cells.
     pub const RUN_RANK_BYTES: u64 = 32 << 10;
 
+    /// Alpha, beta and latency of a pair of ranks, as they are read and in the model.
+    pub const COST_PAIR_BYTES: u64 = 64;
+
+    /// Start and end of a repetition over MPI: a process's own, and those of all that are gathered.
+    #[cfg(feature = "mpi")]
+    pub(crate) const WALL_BYTES: u64 = 2 * 16;
+
+    /// A line of MSCCL, 170 bytes of text, with what is known of it: 530 for steps that are one
+    /// line, 320 for further lines of a step, measured as the peak of the address space.
+    pub const MSCCL_LINE_BYTES: u64 = 700;
+
+    /// A literal of a formula, with what a solver keeps of it: the estimate is 0.9 to 1.7 times the
+    /// peak of the process in the first 4 s of allgathers and alltoalls of 8 to 24 ranks (49 to 227
+    /// MiB); clauses learnt later come on top.
+    pub const LITERAL_BYTES: u64 = 60;
+
+    /// A rank of a builder in Python: its layout here, as a text, and as dicts and lists.
+    pub const PYTHON_RANK_BYTES: u64 = 1024;
+
     /// The vectors of all ranks together, so that no sum overflows.
     pub const MAX_VECTOR_BYTES: u64 = 1 << 60;
 }
@@ -50,6 +69,18 @@ pub mod size {
 
     /// Steps of a periodic schedule that is written out.
     pub const MAX_UNROLLED_STEPS: usize = 50_000_000;
+}
+
+/// Sizes of files and pages, in bytes.
+pub mod files {
+    /// An input file: the largest schedule that can be planned is shorter.
+    pub const MAX_INPUT_BYTES: u64 = 4 << 30;
+
+    /// What steps through schedules on a page that compares algorithms.
+    pub const MAX_PLAYERS_BYTES: usize = 2_000_000;
+
+    /// What steps through schedules on a page of many files.
+    pub const MAX_PLAYERS_OF_FILES_BYTES: usize = 20_000_000;
 }
 
 /// What is quick enough to be done without asking whether it is needed.

@@ -149,7 +149,8 @@ class Schedule:
 
     def save(self, path: Path, format: str | None = None, **options: Any) -> None:
         """Writes a file: .json, .goal, .xml (MSCCL), .dot, .svg or .html by the end of its name, or
-        a folder with `format` "simgrid". Options are those of ``export`` and ``draw``."""
+        in any `format` of ``export``, such as "simgrid", a folder. Options are those of ``export``
+        and ``draw``."""
         ends = {".json": "plan", ".goal": "goal", ".xml": "msccl", ".dot": "dot",
                 ".svg": "draw", ".html": "draw"}
         end = os.path.splitext(os.fspath(path))[1].lower()

@@ -11,6 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use oneport::internal::budget::memory::PYTHON_RANK_BYTES;
 use oneport::internal::system;
 use oneport::run::{Element, ElementType, Op, Operator, Run, Team};
 use oneport::schedule::Builder;
@@ -221,11 +222,9 @@ fn laid_out(
     root: usize,
     targets: Vec<usize>,
 ) -> PyResult<String> {
-    /// Of a rank: its layout here, as a text, and as dicts and lists of Python.
-    const BYTES_PER_RANK: u128 = 1024;
     let build = || {
         let what = format!("a builder of {ranks} ranks");
-        system::ensure_memory(&what, ranks as u128 * BYTES_PER_RANK)?;
+        system::ensure_memory(&what, ranks as u128 * u128::from(PYTHON_RANK_BYTES))?;
         let collective = collective.parse::<Kind>()?.with_root(root);
         let collective = collective.with_targets(targets);
         Builder::laid_out(ranks, collective, elements).build()

@@ -45,7 +45,7 @@ impl Eager {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TransferCost {
     /// How long it keeps the port of either end.
-    pub port: f64,
+    pub port_time: f64,
     /// How much later it keeps the receiver's port than the sender's, at least.
     pub latency: f64,
     /// Whether the sender does not wait for the receiver.
@@ -53,10 +53,10 @@ pub struct TransferCost {
 }
 
 impl TransferCost {
-    /// What a rendezvous takes that keeps the ports for `port`, without latency.
-    pub const fn rendezvous(port: f64) -> Self {
+    /// What a rendezvous takes that keeps the ports for `port_time`, without latency.
+    pub const fn rendezvous(port_time: f64) -> Self {
         TransferCost {
-            port,
+            port_time,
             latency: 0.0,
             eager: false,
         }
@@ -171,7 +171,7 @@ impl CostModel {
     #[inline]
     pub fn transfer_cost(&self, from: usize, to: usize, bytes: u64) -> TransferCost {
         TransferCost {
-            port: self.transfer(from, to, bytes),
+            port_time: self.transfer(from, to, bytes),
             latency: match bytes {
                 0 => 0.0,
                 _ => self.latency_between(from, to),

@@ -83,7 +83,8 @@ impl Ports {
     }
 
     /// Whether a rank can send to one partner and receive from another at once: sending and
-    /// receiving use different ports.
+    /// receiving use different ports. It can then also exchange: planners of rounds in which two
+    /// ranks exchange ask this, and are offered no ports that have calls.
     pub fn can_relay(self) -> bool {
         matches!(self, Ports::Bidirectional { .. })
     }
@@ -148,6 +149,11 @@ impl Ports {
             Ports::Unidirectional { .. } => port,
             Ports::Bidirectional { .. } | Ports::Telephone { .. } => 2 * port + usize::from(!sends),
         }
+    }
+
+    /// The list of the same port in the other direction, where each direction has its own.
+    pub(crate) const fn opposite(list: usize) -> usize {
+        list ^ 1
     }
 
     /// Whether sends and receives have lists of their own.

@@ -9,8 +9,8 @@ use super::idle::Idle;
 use super::watchdog::Watchdog;
 use crate::error::Error;
 use crate::run::engine::{
-    Buffer, Failure, Peers, RankExecutor, RankMemory, Runner, RunnerJob, TransferAt, panic_message,
-    panicked, sleep_until,
+    Buffer, Failure, Peers, Precision, RankExecutor, RankMemory, Runner, RunnerJob, TransferAt,
+    panic_message, panicked, sleep_until,
 };
 use crate::schedule::Step;
 
@@ -129,7 +129,7 @@ fn poll_rank<'j>(
 fn enter(late: Option<Duration>) -> Instant {
     let start = Instant::now();
     if let Some(late) = late {
-        sleep_until(start + late, true);
+        sleep_until(start + late, Precision::Sharp);
     }
     start
 }

@@ -1,6 +1,6 @@
 //! Running a schedule on the processes of a launch.
 
-use crate::budget::memory::TIMED_STEP_BYTES;
+use crate::budget::memory::{TIMED_STEP_BYTES, WALL_BYTES};
 use std::cell::RefCell;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -224,8 +224,6 @@ impl World {
     /// Refuses a run for which this host's memory does not suffice. Its processes share that, so
     /// all of them are counted; none has allocated anything for the run before all have asked.
     fn ensure_memory(&self, spec: &RunSpec<'_>, repetitions: usize) -> Result<()> {
-        /// Start and end of a repetition: a process's own, and those of all that are gathered.
-        const BYTES_PER_WALL: u128 = 2 * 16;
         let schedule = spec.schedule;
         let outputs = schedule.layout().iter().map(|l| total_len(&l.output));
         // The right output of one rank at a time is computed, beside what it is computed from.
@@ -243,7 +241,7 @@ impl World {
         });
         let data = elements.sum::<u128>() * u128::from(spec.element_bytes());
         let each = schedule.steps() as u128 * u128::from(TIMED_STEP_BYTES)
-            + (repetitions * self.size()) as u128 * BYTES_PER_WALL;
+            + (repetitions * self.size()) as u128 * u128::from(WALL_BYTES);
         let (own, host) = (self.ranks_on_host().len(), &self.host_names()[self.rank()]);
         let what = format!("the run, with {own} processes on host {host},");
         ensure_memory(&what, data + each * own as u128)

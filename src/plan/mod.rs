@@ -68,8 +68,8 @@ pub mod space {
 
     pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
     pub use self::search::{Ranking, best_first, variant_of};
-    pub(in crate::plan) use self::space::first_best;
-    pub use self::space::{SegmentChoice, Space, variants};
+    pub(in crate::plan) use self::space::first_of_least;
+    pub use self::space::{SegmentChoice, Space, TimesOf, variants};
     pub use self::variant::Variant;
 }
 

@@ -59,8 +59,8 @@ pub fn compositions(collective: Kind) -> impl Iterator<Item = &'static Algorithm
     COMPOSED.iter().filter(move |a| a.collective == collective)
 }
 
-/// The algorithms for one collective that come into question for `ranks` ranks with these costs:
-/// those [`of`] the collective that are made for such machines and, where the costs show nodes, its
+/// The candidates for one collective on `ranks` ranks with these costs: the algorithms [`of`] the
+/// collective that are made for such machines and, where the costs show nodes, its
 /// [`compositions`].
 pub fn candidates(
     collective: Kind,

@@ -39,7 +39,7 @@ pub struct Request {
     pub(in crate::plan) ranks: usize,
     pub(in crate::plan) root: usize,
     pub(in crate::plan) root_free: bool,
-    /// Those of a multicast; `None`: all ranks.
+    /// Of a collective with targets; `None`: all ranks.
     pub(in crate::plan) targets: Option<Vec<usize>>,
     pub(in crate::plan) ports: Ports,
     pub(in crate::plan) segments: Segments,
@@ -148,16 +148,14 @@ impl Request {
             return Err(without_targets(kind));
         }
         let sizes = Totals::new(schedule.collective(), schedule.layout()).sizes()?;
-        let (elements, equal) = match kind.is_sized_by_block() {
-            _ if !kind.has_data() => (0, sizes.clone()),
-            true => {
-                let largest = sizes.iter().copied().max().unwrap_or(0);
-                (largest, vec![largest; p])
-            }
-            false => {
-                let sum = sizes.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
-                (sum, evenly(sum, sizes.len()))
-            }
+        let (elements, equal) = if !kind.has_data() {
+            (0, sizes.clone())
+        } else if kind.is_sized_by_block() {
+            let largest = sizes.iter().copied().max().unwrap_or(0);
+            (largest, vec![largest; p])
+        } else {
+            let sum = sizes.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
+            (sum, evenly(sum, sizes.len()))
         };
         let request = Request::new(kind, p, elements)
             .root(schedule.collective().root().unwrap_or(0))
@@ -196,8 +194,8 @@ impl Request {
         }
     }
 
-    /// The ranks that get the root's vector, for a multicast; `None`: all ranks. Their order does
-    /// not matter.
+    /// The ranks that get the result of a collective with targets, as a multicast; `None`: all
+    /// ranks. Their order does not matter.
     #[must_use]
     pub fn targets(mut self, targets: impl Into<Option<Vec<usize>>>) -> Request {
         self.targets = targets.into();
@@ -439,6 +437,12 @@ impl Request {
         let sizes = self.segments.sizes();
         let equal = sizes.iter().all(|&s| s == sizes[0]);
         (equal && self.closed_forms_hold()).then(|| (sizes.len(), sizes[0]))
+    }
+
+    /// Whether rank 0 forwards the result to the root: a reduction that keeps the order of the
+    /// ranks ends at rank 0 where the planner does not say otherwise.
+    pub(in crate::plan) fn is_forwarded(&self) -> bool {
+        self.kind == Kind::Reduce && self.keep_order && self.root != 0
     }
 
     /// Whether the cost model is one that closed forms are stated for: homogeneous and ideal,

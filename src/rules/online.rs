@@ -197,7 +197,7 @@ pub(crate) fn may_combine(earlier: usize, overlap: bool) -> bool {
 /// The times from which the port lists of a one-ported rank are free.
 #[derive(Debug, Clone)]
 pub(crate) struct OnePorted<const N: usize> {
-    bidirectional: bool,
+    has_sides: bool,
     /// By list. A unidirectional rank uses the first one only.
     lists: [Times<N>; 2],
 }
@@ -205,8 +205,10 @@ pub(crate) struct OnePorted<const N: usize> {
 impl<const N: usize> OnePorted<N> {
     /// Ports that are free from `arrival` on.
     pub(crate) fn new(ports: Ports, arrival: Times<N>) -> Self {
+        // What a step of a call waits for depends on partners: see `LocalOrder`.
+        debug_assert!(!ports.has_calls());
         OnePorted {
-            bidirectional: ports.can_relay(),
+            has_sides: ports.has_sides(),
             lists: [arrival; 2],
         }
     }
@@ -214,7 +216,7 @@ impl<const N: usize> OnePorted<N> {
     /// The list of a transfer in one direction, as [`Ports::list`].
     #[inline]
     pub(crate) fn list(&self, sends: bool) -> usize {
-        usize::from(self.bidirectional && !sends)
+        usize::from(self.has_sides && !sends)
     }
 
     /// The time from which the port for sending or receiving is free.
@@ -242,7 +244,7 @@ impl<const N: usize> PortTimes<N> for OnePorted<N> {
     #[inline]
     fn min_free(&self) -> Times<N> {
         let mut time = self.lists[0];
-        if self.bidirectional {
+        if self.has_sides {
             for (t, &second) in time.iter_mut().zip(&self.lists[1]) {
                 if second < *t {
                     *t = second;

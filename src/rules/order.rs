@@ -7,6 +7,7 @@
 
 use smallvec::SmallVec;
 
+use crate::budget::size::MAX_TRANSFERS;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::schedule::{Span, Step};
@@ -108,7 +109,7 @@ impl LocalOrder {
     ) -> Result<()> {
         self.start.clear();
         self.compute.clear();
-        if program.len() > 1 << 30 {
+        if program.len() > MAX_TRANSFERS {
             return Err(Error::usage("a program of more than 2^30 steps"));
         }
         scratch.begin(program, ports);
@@ -272,7 +273,7 @@ impl OrderScratch {
     /// or continues one.
     fn other_call(&mut self, step: &Step, list: Option<usize>) -> Option<Event> {
         let (list, peer) = (list?, step.peer()?);
-        let opposite = *self.calls.get(list ^ 1)?;
+        let opposite = *self.calls.get(Ports::opposite(list))?;
         let own = &mut self.calls[list];
         if own.peer != peer {
             *own = Call {
@@ -283,7 +284,7 @@ impl OrderScratch {
         if opposite.peer == peer {
             opposite.before
         } else {
-            self.last.get(list ^ 1).copied().flatten()
+            self.last.get(Ports::opposite(list)).copied().flatten()
         }
     }
 

@@ -42,6 +42,7 @@ impl TransferCost {
     /// When it ends there.
     #[inline]
     pub fn ends(self, sender: f64, receiver: f64) -> [f64; 2] {
-        self.starts(sender, receiver).map(|start| start + self.port)
+        self.starts(sender, receiver)
+            .map(|start| start + self.port_time)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::failure::{Failure, TransferAt, port_busy};
 use super::transfer::{Combiner, Due, Lazy, RankMemory, Received, RecvOp, Sent, Wire};
 use super::tuning::CACHED_PARTNERS;
-use super::wait::{Missed, Stop, TeamState, Waiter};
+use super::wait::{Missed, Precision, Stop, TeamState, Waiter};
 use crate::error::Error;
 use crate::schedule::Span;
 
@@ -51,7 +51,7 @@ pub(crate) trait Link<'t>: fmt::Debug {
     fn barrier(&mut self, at: TransferAt) -> Result<(), Failure>;
 
     /// Waits until `instant`: a paced clock says so.
-    fn pace(&mut self, instant: Instant, sharp: bool);
+    fn pace(&mut self, instant: Instant, precision: Precision);
 
     /// Ends the program, none of whose transfers is open.
     fn settle(&mut self) -> Result<(), Failure> {
@@ -244,8 +244,8 @@ impl<'t> Link<'t> for TeamLink<'t> {
         }
     }
 
-    fn pace(&mut self, instant: Instant, sharp: bool) {
-        self.state.pace(self.rank, instant, sharp);
+    fn pace(&mut self, instant: Instant, precision: Precision) {
+        self.state.pace(self.rank, instant, precision);
     }
 }
 

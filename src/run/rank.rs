@@ -13,7 +13,7 @@ use super::context::RunContext;
 use super::failure::{Failure, TransferAt, panicked, port_busy};
 use super::link::{AnyLink, Link, ScopeBuffer, Waits, call};
 use super::transfer::{Due, Received, RecvOp, Sent, any_overlap};
-use super::wait::nanoseconds;
+use super::wait::{Precision, nanoseconds};
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{self, Linear, TransferCost};
 use crate::rules::online::sort_if_long;
@@ -109,7 +109,7 @@ impl<'t> Rank<'t> {
         settled.map_err(|failure| self.stopped(failure))?;
         if self.context.run.paced {
             let end = self.start + nanoseconds(self.clock.finish);
-            call!(self.link, link => link.pace(end, true));
+            call!(self.link, link => link.pace(end, Precision::Sharp));
         }
         Ok((self.clock.finish, self.record.take()))
     }
@@ -472,7 +472,7 @@ impl<'t> Rank<'t> {
     fn gate(&mut self, time: f64) {
         if self.context.run.paced {
             let instant = self.start + nanoseconds(time);
-            call!(self.link, link => link.pace(instant, false));
+            call!(self.link, link => link.pace(instant, Precision::Sleep));
         }
     }
 }

@@ -265,7 +265,7 @@ impl Kind {
         [self.row().input.0, self.row().output.0].contains(&Root)
     }
 
-    /// Whether the ranks that receive are listed: multicast.
+    /// Whether the ranks that receive are listed.
     #[doc(hidden)]
     pub fn has_targets(self) -> bool {
         self.row().output.0 == Targets
@@ -298,9 +298,7 @@ impl Kind {
         let others = (ranks as f64 - 1.0) / ranks as f64;
         let everywhere = (Every, Whole);
         match self.row() {
-            row if [row.input, row.output] == [everywhere; 2]
-                && row.combines == Some(Operands::All) =>
-            {
+            row if [row.input, row.output] == [everywhere; 2] && self.combines_all() => {
                 2.0 * others
             }
             _ if self.has_blocks() => others,
@@ -328,6 +326,13 @@ impl Kind {
     /// reduce_scatter, scan and exscan.
     pub const fn reduces(self) -> bool {
         self.row().combines.is_some()
+    }
+
+    /// Whether each result combines the contributions of all ranks: reduce, allreduce and
+    /// reduce_scatter.
+    #[doc(hidden)]
+    pub const fn combines_all(self) -> bool {
+        matches!(self.row().combines, Some(Operands::All))
     }
 }
 

@@ -125,13 +125,13 @@ pub(crate) fn stream_within(
     if ranks > 2 && alike && !cost.overlaps() {
         let two = uniform::Two(programs);
         let mut of_all = |transfers| watch(transfers * ranks as u64 / 2);
-        let timed = timed_alone(&two, cost, element_bytes, limit, &mut of_all)?;
+        let timed = timed_ranks(&two, cost, element_bytes, limit, &mut of_all)?;
         return Ok(timed.map(|timed| uniform::of_all(timed, ranks)));
     }
-    timed_alone(programs, cost, element_bytes, limit, &mut watch)
+    timed_ranks(programs, cost, element_bytes, limit, &mut watch)
 }
 
-fn timed_alone(
+fn timed_ranks(
     programs: &impl ScheduleSource,
     cost: &CostModel,
     element_bytes: u64,

@@ -517,8 +517,7 @@ fn trees_with_one_hash_by_chance_are_told_apart() {
 /// Of all ranks that ask for the same bits, all get them; what is refused gives some other bits.
 #[test]
 fn ranks_agree_where_the_request_asks_for_it() {
-    let models = [Ports::UNI, Ports::BI, Ports::TELEPHONE];
-    let models = models
+    let models = Ports::KINDS
         .into_iter()
         .flat_map(|ports| [1, 2, 3].map(|k| ports.with_k(k)));
     let models: Vec<Ports> = models.collect();

@@ -525,8 +525,12 @@ fn limits_of_steps_and_memory_stand_in_the_budget() {
         let name = name_after(line, &name).unwrap_or_default();
         let number = line.split(" = ").nth(1).unwrap_or_default();
         let is_number = number.starts_with(|c: char| c.is_ascii_digit());
-        is_number && (name.contains("MAX_STEPS") || name.ends_with("STEP_BYTES"))
+        let takes = ["BYTES_PER_", "BYTES_OF_"]
+            .iter()
+            .any(|word| name.starts_with(word));
+        is_number && (takes || name.contains("MAX_STEPS") || name.ends_with("STEP_BYTES"))
     };
+    assert!(is_limit("const BYTES_PER_LINE: u128 = 700;"));
     assert!(is_limit("pub const MAX_STEPS: u64 = 200_000_000;"));
     assert!(!is_limit("const MAX_STEPS_BETWEEN: usize = MAX_STEPS;"));
     // What a format of files allows, and how often a solver asks whether it shall stop.

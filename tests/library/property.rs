@@ -134,12 +134,8 @@ fn requests() -> impl Strategy<Value = Case> {
                 .prop_map(|(m, q)| Segments::of_count(m, q).unwrap().sizes().to_vec()),
             prop::collection::vec(0usize..20, 1..8),
         ];
-        let ports = prop::sample::select(vec![
-            Ports::UNI,
-            Ports::BI,
-            Ports::BI.with_k(2),
-            Ports::TELEPHONE,
-        ]);
+        let ports = [&Ports::KINDS[..], &[Ports::BI.with_k(2)]].concat();
+        let ports = prop::sample::select(ports);
         (Just(p), 0..p, sizes, ports, any::<usize>(), any::<u64>()).prop_map(
             |(ranks, root, sizes, ports, operator, seed)| Case {
                 ranks,

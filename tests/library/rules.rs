@@ -60,7 +60,7 @@ fn spans(random: &mut Random, len: usize) -> Spans {
 fn schedule(random: &mut Random) -> Schedule {
     let p = 1 + random.below(6);
     let k = 1 + random.below(3);
-    let ports = [Ports::UNI, Ports::BI, Ports::TELEPHONE][random.below(3)].with_k(k);
+    let ports = random.pick(&Ports::KINDS).with_k(k);
     let mut programs: Vec<Vec<Step>> = vec![Vec::new(); p];
     // With few different lengths, swapped steps often still match. Short messages rarely conflict,
     // so many steps can run at the same time.

@@ -52,9 +52,8 @@ pub(crate) fn initial_buffers(ranks: usize, len: usize) -> Vec<Vec<u64>> {
 
 /// Ports of any kind, 1 to 3 of them.
 pub(crate) fn ports(random: &mut Random) -> Ports {
-    random
-        .pick(&[Ports::UNI, Ports::BI, Ports::TELEPHONE])
-        .with_k(*random.pick(&[1, 1, 2, 3]))
+    let kind = random.pick(&Ports::KINDS);
+    kind.with_k(*random.pick(&[1, 1, 2, 3]))
 }
 
 /// Disjoint spans with `len` elements in total, in any order, within `room` elements.

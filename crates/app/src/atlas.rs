@@ -50,8 +50,8 @@ fn make(args: &AtlasArgs, caller: &Caller) -> Result<()> {
     let kinds = Kind::ALL
         .into_iter()
         .filter(|kind| match &args.collectives[..] {
-            // A multicast to all other ranks is a broadcast.
-            [] => *kind != Kind::Multicast && registry::of(*kind).next().is_some(),
+            // With all ranks as targets it is another collective: a multicast is a broadcast.
+            [] => !kind.has_targets() && registry::of(*kind).next().is_some(),
             given => given.contains(kind),
         });
     let plates = kinds.flat_map(|kind| ranks.iter().map(move |&p| (kind, p)));

@@ -8,6 +8,7 @@ mod rank;
 
 use std::borrow::Cow;
 
+use oneport::internal::budget::files::MAX_PLAYERS_BYTES;
 use oneport::internal::budget::memory::PROVED_TRANSFER_BYTES;
 use oneport::internal::budget::quick::MAX_TRANSFERS;
 use oneport::plan::space::Variant;
@@ -262,7 +263,6 @@ impl CompareJob<'_> {
     /// By algorithm: the page that steps through its schedule, packed. The fastest have one, as far
     /// as one page has room for all, but what is too long to watch has none.
     fn players(&self) -> Players {
-        const MAX_BYTES: usize = 2_000_000;
         let (task, ranked) = (&self.task, &self.ranked);
         let rows = ranked.rows.iter();
         let rows = rows.filter(|row| row.figures.ranks <= MAX_PAGE_RANKS);
@@ -277,7 +277,7 @@ impl CompareJob<'_> {
             };
             Some((name.to_string(), player(shown, &row.info, task.unit)?))
         });
-        Players::within(MAX_BYTES, players)
+        Players::within(MAX_PLAYERS_BYTES, players)
     }
 
     /// What a sweep keeps of it.

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use oneport::internal::budget::memory::WRITTEN_STEP_BYTES;
+use oneport::internal::budget::memory::{MSCCL_LINE_BYTES, WRITTEN_STEP_BYTES};
 use oneport_formats::simgrid::Network;
 use oneport_formats::{Written, chakra, dot, goal, msccl, mscclpp, simgrid};
 
@@ -207,7 +207,7 @@ impl Command for Goal {
 
 impl Command for ExportMsccl {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        let bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
+        let bytes = |schedule: &Schedule| msccl_lines(schedule) * u128::from(MSCCL_LINE_BYTES);
         let name = self.name.as_deref();
         self.to
             .write_blocks(&site.caller, bytes, name, msccl::write)
@@ -220,7 +220,7 @@ impl Command for ExportMscclpp {
         let bytes = |schedule: &Schedule| {
             let ranks = schedule.ranks() as u128;
             let blocks = ranks * schedule.ports().k() as u128;
-            5 * msccl_lines(schedule) * BYTES_PER_MSCCL_LINE + 8 * blocks * (ranks + blocks)
+            5 * msccl_lines(schedule) * u128::from(MSCCL_LINE_BYTES) + 8 * blocks * (ranks + blocks)
         };
         let name = self.name.as_deref();
         self.to
@@ -342,10 +342,6 @@ impl ToFolder {
         }
     }
 }
-
-/// Memory for a line of MSCCL, 170 bytes of text, with what is known of it: 530 for steps that are
-/// one line, 320 for further lines of a step, measured as the peak of the address space.
-const BYTES_PER_MSCCL_LINE: u128 = 700;
 
 /// An upper bound of the number of lines of a schedule in MSCCL: one for each span of a step, and
 /// for each 71 chunks, if chunks are as large as all spans allow.

@@ -7,14 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail};
+use oneport::internal::budget::files::MAX_INPUT_BYTES;
 
 use crate::caller::Caller;
 use crate::memory::{available_memory, ensure_memory};
 use crate::output::escape;
 use crate::stored::StoredSchedule;
-
-/// Larger input files are refused: the largest schedule that can be planned is shorter.
-const MAX_BYTES: u64 = 4 << 30;
 
 /// Memory in bytes that reading a file takes, and what is done with it at once: proving a schedule,
 /// or writing it in another form.
@@ -165,7 +163,8 @@ impl Source {
     /// Reads the text. Refuses one that would not fit into the memory that there is.
     pub(crate) fn read(&self) -> Result<String> {
         // Half of the memory, because a buffer that grows is copied.
-        let max = available_memory().map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes / 2));
+        let max =
+            available_memory().map_or(MAX_INPUT_BYTES, |bytes| MAX_INPUT_BYTES.min(bytes / 2));
         let (path, name) = (&self.path, self.name());
         if let Some(text) = self.text.get() {
             return Ok(text.clone());

@@ -1,6 +1,7 @@
 //! The machine that the options describe: ports, costs and cores.
 
 use anyhow::{Context, Result, bail};
+use oneport::internal::budget::memory::COST_PAIR_BYTES;
 use oneport::machine::{Level, Links};
 use oneport::run::{Tuning, Workers};
 use oneport::{CostModel, Ports};
@@ -134,8 +135,6 @@ pub(crate) fn read_costs(file: &Source, ranks: Option<usize>) -> Result<(CostMod
 /// Refuses levels of so many ranks that memory does not suffice for the costs of all pairs, however
 /// short they are.
 fn ensure_pairs_fit(levels: &[Level], ranks: Option<usize>) -> Result<()> {
-    /// Alpha, beta and latency of a pair, as they are read and in the model.
-    const BYTES_PER_PAIR: u128 = 64;
     let ranks = match levels {
         [] => None,
         // What else is wrong with them is told by whoever expands them.
@@ -145,7 +144,7 @@ fn ensure_pairs_fit(levels: &[Level], ranks: Option<usize>) -> Result<()> {
     let what = format!("the costs of the pairs of {ranks} ranks");
     ensure_memory(
         &what,
-        ranks * ranks * BYTES_PER_PAIR,
+        ranks * ranks * u128::from(COST_PAIR_BYTES),
         "describe fewer ranks",
     )
 }

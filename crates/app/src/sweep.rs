@@ -251,18 +251,19 @@ impl SweepArgs {
         let is_own = rows
             .iter()
             .all(|(origin, _)| *origin.command == *caller.command);
+        let is_of_inputs = rows.iter().all(|(origin, _)| origin.inputs == inputs);
         // Measured times are not thrown away.
         let is_cheap = rows.iter().all(|(_, row)| row.median.is_none());
-        match rows.iter().all(|(origin, _)| origin.inputs == inputs) {
-            true if is_own => Ok(rows),
-            false if is_own && is_cheap => {
-                caller.note(format!(
-                    "{name} is written anew: what the command reads has changed"
-                ));
-                Ok(Vec::new())
-            }
-            _ => Err(other()),
+        if is_own && is_of_inputs {
+            return Ok(rows);
         }
+        if is_own && is_cheap {
+            caller.note(format!(
+                "{name} is written anew: what the command reads has changed"
+            ));
+            return Ok(Vec::new());
+        }
+        Err(other())
     }
 }
 
@@ -277,10 +278,8 @@ impl Origin {
 /// Whether a row can have been timed: what else a file may have in it reaches the terminal and the
 /// figures.
 fn is_sound(row: &SweepRow) -> bool {
-    let times = [row.median, row.late, row.least, row.p95, row.worst];
-    let times = times.into_iter().flatten().chain([row.time, row.bound]);
     let is_time = |time: f64| time.is_finite() && time >= 0.0;
-    row.ranks > 0 && escape::is_visible(&row.algorithm) && times.into_iter().all(is_time)
+    row.ranks > 0 && escape::is_visible(&row.algorithm) && row.times().all(is_time)
 }
 
 /// Points where nothing can be had.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use oneport::internal::budget::memory::LITERAL_BYTES;
 use oneport::{Error, Result};
 
 use crate::cnf::{Cnf, Literal};
@@ -38,7 +39,6 @@ pub(crate) struct Encoded {
 /// # Errors
 /// States the estimate if it is more than `max_bytes`.
 pub(crate) fn ensure_fits(problem: &Problem, steps: usize, max_bytes: u128) -> Result<()> {
-    const BYTES_OF_LITERAL: u128 = 60;
     let pairs = problem.pairs().len() as u128;
     let (facts, merges) = Facts::counts(problem);
     let (p, count, merges) = (problem.ranks as u128, facts as u128, merges as u128);
@@ -46,7 +46,7 @@ pub(crate) fn ensure_fits(problem: &Problem, steps: usize, max_bytes: u128) -> R
         Some(_) => (4 + 12 * problem.ports.k() as u128) * pairs * count,
         None => 2 * pairs * p,
     };
-    let of_step = BYTES_OF_LITERAL * (12 * pairs * count + 8 * p * merges + of_ports);
+    let of_step = u128::from(LITERAL_BYTES) * (12 * pairs * count + 8 * p * merges + of_ports);
     let bytes = of_step.saturating_mul(steps as u128);
     if bytes > max_bytes {
         return Err(Error::usage(format!(

@@ -27,7 +27,7 @@ use crate::machine::numbers::index;
 use crate::mpi::idle::Idle;
 use crate::run::ElementType;
 use crate::run::engine::{
-    Combiner, Due, Failure, Link, Received, RecvOp, ScopeBuffer, Sent, TransferAt, Waits,
+    Combiner, Due, Failure, Link, Precision, Received, RecvOp, ScopeBuffer, Sent, TransferAt, Waits,
 };
 use crate::schedule::{Span, total_len};
 
@@ -335,7 +335,7 @@ impl<'t> Link<'t> for ProgramMessages<'_> {
     }
 
     /// Processes keep no pace.
-    fn pace(&mut self, _: Instant, _: bool) {}
+    fn pace(&mut self, _: Instant, _: Precision) {}
 
     fn settle(&mut self) -> Result<(), Failure> {
         let communicator = self.communicator;

@@ -1,4 +1,6 @@
-//! [`Algorithm`], a row of the registry or a composition: whether it can be planned, and its plan.
+//! [`Algorithm`], a row of the registry or a composition: whether it can be planned, and its plan
+//! on given ports. The best use of ports and root, and by it `plan`, `time` and `closed_form`:
+//! `plan/space`.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -60,28 +62,24 @@ impl Eq for Algorithm {}
 
 impl Algorithm {
     /// Plans the request on its ports as they are, for its root or one that the planner takes.
-    pub(in crate::plan) fn planned_alone(&self, request: &Request) -> Result<Planned> {
-        if let Some(same) = (self.same_as)(request) {
-            return Algorithm::of(same).planned_alone(request);
-        }
-        self.accepts(request)?;
-        self.by_planner(request)
+    pub(in crate::plan) fn planned_on_ports(&self, request: &Request) -> Result<Planned> {
+        let algorithm = self.planned_as(request);
+        algorithm.accepts(request)?;
+        algorithm.by_planner(request)
     }
 
     /// Whether what it plans for the request depends on when ranks arrive.
     pub(in crate::plan) fn plans_by_arrivals(&self, request: &Request) -> bool {
-        (self.same_as)(request).map_or(self.for_arrivals, |same| same.for_arrivals)
+        self.planned_as(request).for_arrivals
     }
 
     /// The closed form of the time on the request's ports as they are, for costs that closed forms
     /// are stated for.
-    pub(in crate::plan) fn closed_form_alone(&self, request: &Request) -> Option<f64> {
-        if let Some(same) = (self.same_as)(request) {
-            return Algorithm::of(same).closed_form_alone(request);
-        }
-        match self.closed_form {
+    pub(in crate::plan) fn closed_form_on_ports(&self, request: &Request) -> Option<f64> {
+        let algorithm = self.planned_as(request);
+        match algorithm.closed_form {
             ClosedForm::None => None,
-            ClosedForm::Of(time) => time(&self.effective(request)),
+            ClosedForm::Of(time) => time(&algorithm.effective(request)),
             ClosedForm::ReduceThenBroadcast(time) => {
                 let request = request.clone().root(0);
                 Some(time(&request)? + time(&request.without_computation())?)
@@ -133,8 +131,11 @@ impl Algorithm {
 
     /// The algorithm that plans `request`: this one, or another one with the same schedule.
     #[doc(hidden)]
-    pub fn planned_as(&self, request: &Request) -> &Row {
-        (self.same_as)(request).unwrap_or(self.row)
+    pub fn planned_as(&self, request: &Request) -> Algorithm {
+        match (self.same_as)(request) {
+            Some(same) => Algorithm::of(same).planned_as(request),
+            None => self.clone(),
+        }
     }
 
     /// The request with the costs that count: a collective that does not combine has no

@@ -29,8 +29,7 @@ pub struct Row {
     /// same bits, in which they do. A rank then stores what arrives until it can combine in the
     /// order of all.
     pub(in crate::plan) has_common_order: fn(usize) -> bool,
-    /// Whether its schedules depend on the number of ports of each kind, unless only because it
-    /// takes the best algorithm for them as a part.
+    /// Whether its own rounds depend on the number of ports of each kind, not only those of a part.
     pub k_ported: bool,
     /// Whether it requires links with equal costs.
     pub uniform_links_only: bool,
@@ -157,9 +156,10 @@ pub enum PortModels {
     /// Bidirectional ports, or several unidirectional ones, which it uses in pairs: one of a pair
     /// sends, the other receives.
     Bi,
-    /// Bidirectional ports and unidirectional ones; an even number of these rather in pairs.
+    /// Either model; an even number of unidirectional ports in pairs first. For rounds in which
+    /// most ranks send and receive.
     Both,
-    /// Bidirectional ports and unidirectional ones, these rather each by itself: most ranks send
+    /// Either model; unidirectional ports each by itself first. For trees, in which most ranks send
     /// much more than they receive, or the reverse.
     Each,
 }

@@ -9,7 +9,7 @@ use crate::budget::search;
 use crate::error::{Error, Result};
 use crate::machine::numbers::truncated;
 use crate::plan::registry::{Algorithm, BestSegment};
-use crate::plan::space::{Variant, first_best, variants};
+use crate::plan::space::{TimesOf, Variant, first_of_least, variants};
 use crate::plan::{Request, Segments};
 
 /// The best segments found.
@@ -78,9 +78,9 @@ pub enum Method {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
-    let variants = variants(algorithm, request.clone(), true)?;
+    let variants = variants(algorithm, request.clone(), TimesOf::Request)?;
     let best = variants.map(|variant| variant.best_segments(usize::MAX));
-    first_best(best, |best| best.time)
+    first_of_least(best, |best| best.time)
 }
 
 impl Variant {
@@ -88,9 +88,9 @@ impl Variant {
     /// `max_transfers` transfers: it refuses a search that needs a schedule of more.
     pub(in crate::plan) fn best_segments(&self, max_transfers: usize) -> Result<Best> {
         self.algorithm.accepts(&self.request)?;
-        let mut alone = self.clone();
-        alone.request.ports = self.used;
-        let best = best_alone(&alone, max_transfers)?;
+        let mut variant = self.clone();
+        variant.request.ports = self.used;
+        let best = best_on_used_ports(&variant, max_transfers)?;
         if self.leaves_directions_idle() && best.time.is_finite() {
             self.improved(best, max_transfers)
         } else {
@@ -139,7 +139,7 @@ impl Variant {
 }
 
 /// The best segments of a variant that uses all ports of its request.
-fn best_alone(variant: &Variant, max_transfers: usize) -> Result<Best> {
+fn best_on_used_ports(variant: &Variant, max_transfers: usize) -> Result<Best> {
     let (algorithm, request) = (&variant.algorithm, &variant.request);
     let m = request.elements();
     let mut trial = TriedSegments::new(variant, max_transfers);

@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 
-use super::space::{SegmentChoice, Space, variants};
+use super::space::{SegmentChoice, Space, TimesOf, variants};
 use super::variant::{LeftOut, Variant};
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::Algorithm;
@@ -53,7 +53,11 @@ pub trait Evaluator: Sync {
         algorithm: &'a Algorithm,
         request: &'a Request,
     ) -> Result<Variants<'a>, Refusal> {
-        Ok(Box::new(variants(algorithm, request.clone(), true)?))
+        Ok(Box::new(variants(
+            algorithm,
+            request.clone(),
+            TimesOf::Request,
+        )?))
     }
 
     /// The variant with the segments to compare it with.

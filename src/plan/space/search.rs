@@ -9,27 +9,29 @@
 //! finds (`best_segments` in `plan/segments/equal.rs`); what does not split the vector is timed by
 //! [`Evaluator::time`]. Both come to [`Variant::time_within`].
 //!
-//! [`Request::time`] begins lower: `Algorithm::time` takes the best of the row's [`variants`], a
-//! use of the ports and a root each. Of a variant, [`Variant::time_within`] asks
+//! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
+//! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
+//! [`Variant::time_within`] asks
 //!
 //! 1. [`Variant::closed_form`]: the row's formula, where one holds for the costs and this use of
 //!    the ports; its messages cost what `CostModel::slowest_transfer` says;
 //! 2. else [`Variant::planned`]: the programs of the row's planner (`plan/registry/planner.rs`),
 //!    which `simulate::stream` times as they are made, without storing them: by the graph where a
-//!    port has calls, by two ranks where all do the same, else by all.
+//!    port has calls, by two ranks where all do the same, else by all. A planner that looks at
+//!    the arrivals of late ranks plans also without them, and the faster schedule is taken.
 //!
 //! Among equal times, the earlier algorithm wins: the first in the registry.
 
 use std::cell::Cell;
 
 use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
-use super::space::{Space, first_best, variants};
+use super::space::{Space, TimesOf, first_of_least, variants};
 use super::variant::Variant;
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::{self, Algorithm, Planned};
-use crate::plan::segments::Published;
+use crate::plan::segments::{Published, is_better};
 use crate::plan::{Request, Segments};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -73,13 +75,13 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
         let may_win = if i < best.1 {
             min_time <= best.0
         } else {
-            min_time < best.0 * (1.0 - 1e-12)
+            is_better(min_time, best.0)
         };
         if !may_win {
             continue;
         }
         let variants = evaluator.variants(&space.algorithms[i], space.request);
-        let evaluated = variants.and_then(|all| fastest(all, space, evaluator, best.0));
+        let evaluated = variants.and_then(|all| fastest_within(all, space, evaluator, best.0));
         match evaluated {
             Ok(Some(choice)) => {
                 best = smaller(best, (choice.time, i));
@@ -136,7 +138,7 @@ pub fn variant_of<E: Evaluator>(
 ) -> Result<Settled, Refusal> {
     let mut variants = evaluator.variants(algorithm, space.request)?;
     if variants.len() > 1 {
-        let choice = fastest(variants, space, evaluator, f64::INFINITY)?.expect(ANY_TIME);
+        let choice = fastest_within(variants, space, evaluator, f64::INFINITY)?.expect(ANY_TIME);
         return Ok((choice.variant, Some(choice.time)));
     }
     evaluator.settle(variants.next().expect(ONE_AT_LEAST), &space.segments)
@@ -147,7 +149,7 @@ pub fn variant_of<E: Evaluator>(
 ///
 /// # Errors
 /// The refusal of the first variant if all are refused.
-fn fastest<E: Evaluator>(
+fn fastest_within<E: Evaluator>(
     variants: Variants<'_>,
     space: &Space<'_>,
     evaluator: &E,
@@ -160,7 +162,7 @@ fn fastest<E: Evaluator>(
         least.set(least.get().min(time_of(&choice)));
         Ok(choice)
     });
-    first_best(timed, time_of)
+    first_of_least(timed, time_of)
 }
 
 fn time_of(choice: &Option<Choice>) -> f64 {
@@ -257,9 +259,7 @@ impl Request {
     /// which replaces the request's cost model. The request's segments only give the size of the
     /// vector.
     pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
-        let request = self.clone().cost(machine.clone());
-        let ranking = best_first(&Space::of(&request), &Model);
-        ranking.best(Some(self.kind))?.plan()
+        choose(&self.clone().cost(machine.clone()))?.plan()
     }
 
     /// Model time of the algorithm with this name: [`registry::find`], then [`Algorithm::time`].
@@ -285,29 +285,30 @@ impl Algorithm {
     /// As [`accepts`](Self::accepts), and where the planner itself fails: a buffer would overflow,
     /// there are too many ranks for its search, or the links do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
-        self.fastest(request)?.plan()
+        self.fastest_variant(request)?.plan()
     }
 
     /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
     pub fn planned(&self, request: &Request) -> Result<Planned> {
-        self.fastest(request)?.planned()
+        self.fastest_variant(request)?.planned()
     }
 
-    fn fastest(&self, request: &Request) -> Result<Variant> {
-        let mut variants = variants(self, request.clone(), true)?;
+    fn fastest_variant(&self, request: &Request) -> Result<Variant> {
+        let mut variants = variants(self, request.clone(), TimesOf::Request)?;
         if variants.len() == 1 {
             return Ok(variants.next().expect(ONE_AT_LEAST));
         }
         let timed = variants.map(|variant| Ok::<_, Error>((variant.time()?, variant)));
-        Ok(first_best(timed, |(time, _)| *time)?.1)
+        Ok(first_of_least(timed, |(time, _)| *time)?.1)
     }
 
     /// Model time of `request`: by the closed form where there is one for this request, by
     /// simulation otherwise, in time linear in the number of steps. It is infinite if a message has
     /// no link.
     pub fn time(&self, request: &Request) -> Result<f64> {
-        let timed = variants(self, request.clone(), true)?.map(|variant| variant.time());
-        first_best(timed, |time| *time)
+        let timed =
+            variants(self, request.clone(), TimesOf::Request)?.map(|variant| variant.time());
+        first_of_least(timed, |time| *time)
     }
 
     /// The closed form of its time as executed. `None` where none holds:

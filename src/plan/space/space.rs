@@ -82,8 +82,8 @@ impl<'a> Space<'a> {
         algorithm.segmented && self.segments.known().is_none()
     }
 
-    /// Whether the search for the best segments of the algorithm may simulate many transfers in
-    /// vain: a lower bound, or a part of the simulation, can show that it is not the fastest.
+    /// Whether the search for the best segments of the algorithm may simulate many transfers: it is
+    /// deferred, since a lower bound or a part of the simulation may show that it cannot win.
     pub(super) fn takes_long(&self, algorithm: &Algorithm) -> bool {
         let transfers = (algorithm.transfers)(self.request.ranks, 1);
         self.searches_segments(algorithm)
@@ -92,9 +92,17 @@ impl<'a> Space<'a> {
     }
 }
 
+/// What the times of variants depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimesOf {
+    /// The request alone.
+    Request,
+    /// Ports that nodes share, too: no planner knows the best root with these.
+    NodePorts,
+}
+
 /// The variants of an algorithm for a request, with its segments: for each use of the ports, for
-/// each root. `by_request` says that times depend on the request alone, and not on ports that nodes
-/// share, too: with these no planner knows a root that no other is better than.
+/// each root.
 ///
 /// # Errors
 /// The request is refused, or the search for the root would take too long and the planner takes
@@ -102,16 +110,15 @@ impl<'a> Space<'a> {
 pub fn variants<'a>(
     algorithm: &'a Algorithm,
     request: Request,
-    by_request: bool,
+    times: TimesOf,
 ) -> Result<impl ExactSizeIterator<Item = Variant> + use<'a>, Refusal> {
     algorithm.accepts(&request)?;
-    let searches = if by_request {
-        algorithm.searches_root(&request)
-    } else {
-        algorithm.has_free_root(&request)
+    let searches = match times {
+        TimesOf::Request => algorithm.searches_root(&request),
+        TimesOf::NodePorts => algorithm.has_free_root(&request),
     };
     let ranks = request.ranks;
-    let too_long = searches && algorithm.has_too_many_roots(&request, by_request);
+    let too_long = searches && algorithm.has_too_many_roots(&request, times);
     if too_long && !algorithm.takes_root(&request) {
         return Err(algorithm.refusal(&request, Reason::FreeRoot { ranks }));
     }
@@ -137,18 +144,16 @@ pub fn variants<'a>(
 impl Algorithm {
     /// The uses of the request's ports to compare, the preferred one first.
     pub(super) fn uses(&self, request: &Request) -> Vec<Ports> {
-        if let Some(same) = (self.same_as)(request) {
-            return Algorithm::of(same).uses(request);
-        }
-        let (ports, max) = (request.ports, self.max_uses(request));
-        let mut uses = vec![self.ports.preferred(ports)];
+        let algorithm = self.planned_as(request);
+        let (ports, max) = (request.ports, algorithm.max_uses(request));
+        let mut uses = vec![algorithm.ports.preferred(ports)];
         if ports.validate().is_err() {
             return uses;
         }
-        let fewest = if self.k_ported { 1 } else { ports.k() };
+        let fewest = if algorithm.k_ported { 1 } else { ports.k() };
         for k in (fewest..=ports.k()).rev() {
-            let all = self.ports.uses(ports.with_k(k));
-            for used in all.chain(self.one_way(request, k)) {
+            let all = algorithm.ports.uses(ports.with_k(k));
+            for used in all.chain(algorithm.one_way(request, k)) {
                 if uses.len() < max && !uses.contains(&used) {
                     uses.push(used);
                 }
@@ -188,14 +193,15 @@ impl Algorithm {
 /// Which root is taken where the request leaves it open.
 impl Algorithm {
     /// Whether evaluating all roots takes too long: a second or two where the planner takes a root.
-    fn has_too_many_roots(&self, request: &Request, by_request: bool) -> bool {
+    fn has_too_many_roots(&self, request: &Request, times: TimesOf) -> bool {
         let (ranks, segments) = (request.ranks, request.segments.count());
         let takes_root = self.takes_root(request);
-        let (schedules, segments) = if takes_root && by_request && self.segmented && segments == 1 {
-            (search::SCHEDULES, request.elements().min(search::SEGMENTS))
-        } else {
-            (1, segments)
-        };
+        let (schedules, segments) =
+            if takes_root && times == TimesOf::Request && self.segmented && segments == 1 {
+                (search::SCHEDULES, request.elements().min(search::SEGMENTS))
+            } else {
+                (1, segments)
+            };
         let mut work = self.work(ranks, segments, schedules);
         if takes_root {
             work = work.saturating_mul(search::TABLE_BYTES_OF_STEP);
@@ -234,7 +240,7 @@ impl Algorithm {
 }
 
 /// The first of the results with the smallest `time`, or the first error if all are errors.
-pub(in crate::plan) fn first_best<T, E>(
+pub(in crate::plan) fn first_of_least<T, E>(
     results: impl Iterator<Item = Result<T, E>>,
     time: impl Fn(&T) -> f64,
 ) -> Result<T, E> {

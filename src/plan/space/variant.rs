@@ -81,13 +81,13 @@ impl Variant {
     #[doc(hidden)]
     pub fn planned(&self) -> Result<Planned> {
         self.algorithm.accepts(&self.request)?;
-        let alone = self.alone();
-        let planned = self.planned_for(&alone)?;
+        let request = self.on_used_ports();
+        let planned = self.planned_for(&request)?;
         let cost = &self.request.cost;
-        if cost.last_arrival() == 0.0 || !self.algorithm.plans_by_arrivals(&alone) {
+        if cost.last_arrival() == 0.0 || !self.algorithm.plans_by_arrivals(&request) {
             return Ok(planned);
         }
-        let together = alone.into_owned().cost(cost.clone().without_arrivals());
+        let together = request.into_owned().cost(cost.clone().without_arrivals());
         let together = self.planned_for(&together)?;
         // What has no time, for want of a link, is no faster.
         let time = |planned: &Planned| {
@@ -100,8 +100,8 @@ impl Variant {
     }
 
     /// What is planned for the request for the used ports, on the ports of the request.
-    fn planned_for(&self, alone: &Request) -> Result<Planned> {
-        let planned = self.algorithm.planned_alone(alone)?;
+    fn planned_for(&self, request: &Request) -> Result<Planned> {
+        let planned = self.algorithm.planned_on_ports(request)?;
         let ports = self.request.ports;
         if self.used == ports {
             return Ok(planned);
@@ -113,7 +113,7 @@ impl Variant {
     }
 
     /// The request for the used ports alone.
-    fn alone(&self) -> Cow<'_, Request> {
+    fn on_used_ports(&self) -> Cow<'_, Request> {
         if self.used == self.request.ports {
             return Cow::Borrowed(&self.request);
         }
@@ -132,14 +132,12 @@ impl Variant {
         let Variant {
             algorithm, request, ..
         } = self;
-        let is_forwarded =
-            algorithm.collective == Kind::Reduce && request.keep_order && request.root != 0;
         let holds = request.ranks > 0 && request.closed_forms_hold();
-        let holds = holds && !is_forwarded && !algorithm.searches_root(request);
+        let holds = holds && !request.is_forwarded() && !algorithm.searches_root(request);
         if !holds || self.leaves_directions_idle() {
             return None;
         }
-        algorithm.closed_form_alone(&self.alone())
+        algorithm.closed_form_on_ports(&self.on_used_ports())
     }
 
     /// What a published table prints for it: see [`Algorithm::published`].
@@ -148,11 +146,9 @@ impl Variant {
         let Variant {
             algorithm, request, ..
         } = self;
-        let reduces = algorithm.collective == Kind::Reduce;
-        let forwarded = reduces && request.keep_order && request.root != 0;
         let covered = self.used == request.ports && algorithm.ports.allow(request.ports);
         let covered = covered && request.ranks > 3 && request.elements() > 0;
-        let covered = covered && !forwarded && request.closed_forms_hold();
+        let covered = covered && !request.is_forwarded() && request.closed_forms_hold();
         let published = algorithm.published.filter(|_| covered)?;
         published(&SymbolValues::of(&algorithm.effective(request))?)
     }

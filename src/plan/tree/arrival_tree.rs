@@ -132,7 +132,7 @@ impl Merging {
     /// Merges neighbours, by the earliest end that there is a tree for.
     fn neighbours(&self, ranks: &[Partial]) -> Vec<[usize; 2]> {
         let last = ranks.iter().map(|rank| rank.ready).fold(0.0, f64::max);
-        let time = self.transfer.port + self.transfer.latency + self.combine;
+        let time = self.transfer.port_time + self.transfer.latency + self.combine;
         let balanced = f64::from(doublings(ranks.len()) + 1);
         let (mut early, mut end) = (last, last + balanced * time);
         loop {

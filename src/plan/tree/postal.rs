@@ -46,11 +46,11 @@ pub(in crate::plan) const REDUCE: Row = Row {
 fn reduction(request: &Request) -> Reduction {
     let p = request.ranks;
     let TransferCost {
-        port,
+        port_time,
         latency,
         eager,
     } = whole(request);
-    let port = port + request.combine_time(request.elements());
+    let port = port_time + request.combine_time(request.elements());
     let waits = request.kind.reduces() && !eager;
     let kept = port + if waits { 2.0 * latency } else { 0.0 };
     let mut request = request.clone();

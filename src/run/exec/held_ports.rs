@@ -27,7 +27,7 @@ impl HeldPorts {
         }
         let list = self.list(step);
         let is_called = self.ports.has_calls()
-            && self.partners[list ^ 1].is_some_and(|other| step.peer() != Some(other));
+            && self.partners[Ports::opposite(list)].is_some_and(|other| step.peer() != Some(other));
         if is_called || self.partners[list].is_some() {
             return false;
         }

@@ -7,10 +7,10 @@
 //!
 //! A step that does not start or end waits for one of these:
 //!
-//! 1. an earlier event of its rank has no time yet (`may_start`, of [`EventTimes`]);
-//! 2. a shared port is granted to another transfer (`may_start`, of [`Grants`]:
-//!    `Poll::awaits_grant`);
-//! 3. on a paced clock, its model time has not come (`may_start`: `Poll::gate`);
+//! 1. an earlier event of its rank has no time yet (`may_start`: `Obstacle::Event`, of
+//!    [`EventTimes`], where nothing is before the arrival of the rank);
+//! 2. a shared port is granted to another transfer (`may_start`: `Obstacle::Grant`, of [`Grants`]);
+//! 3. on a paced clock, its model time has not come (`may_start`: `Obstacle::Clock`);
 //! 4. its transfer is open and the partner has not come ([`Sent::Waiting`], [`Received::Nothing`]);
 //! 5. its message is combined, and a list that it follows has not come as far (`Phase::Combined`).
 //!
@@ -78,14 +78,35 @@ enum Phase {
     Combined,
 }
 
+/// Why a step does not start yet.
+enum Obstacle {
+    /// An earlier event of its rank has no time yet.
+    Event,
+    /// A shared port is granted to another transfer.
+    Grant,
+    /// On a paced clock: this model time has not come.
+    Clock(f64),
+}
+
 /// The result of polling all lists of a rank once.
 #[derive(Default)]
 struct Poll {
     progressed: bool,
-    /// The earliest model time at which a step may start that waits for nothing but the pace.
+    /// The earliest model time at which a step may start that waits for nothing but the clock.
     gate: Option<f64>,
     /// Whether a step waits for a grant of a shared port.
     awaits_grant: bool,
+}
+
+impl Poll {
+    /// A step waits.
+    fn add(&mut self, obstacle: Obstacle) {
+        match obstacle {
+            Obstacle::Event => {}
+            Obstacle::Grant => self.awaits_grant = true,
+            Obstacle::Clock(time) => self.gate = Some(self.gate.map_or(time, |g| g.min(time))),
+        }
+    }
 }
 
 impl<'r> RendezvousExecutor<'r> {
@@ -188,10 +209,13 @@ impl<'r> RendezvousExecutor<'r> {
         self.at = i;
         match (phase, step) {
             (Phase::Idle, _) => {
-                let Some(ready) = self.may_start(i, poll) else {
-                    return Ok(false);
-                };
-                self.open(list, i, step, ready, carrier, peers)?;
+                match self.may_start(i) {
+                    Ok(ready) => self.open(list, i, step, ready, carrier, peers)?,
+                    Err(obstacle) => {
+                        poll.add(obstacle);
+                        return Ok(false);
+                    }
+                }
                 Ok(true)
             }
             (Phase::Open(_), Step::Send { to, spans, .. }) => {
@@ -378,9 +402,12 @@ impl<'r> RendezvousExecutor<'r> {
             if self.times.has(Event::computed(i)) {
                 continue;
             }
-            if let Some(ready) = self.may_start(i, poll) {
-                self.perform_local(i, ready, carrier);
-                return true;
+            match self.may_start(i) {
+                Ok(ready) => {
+                    self.perform_local(i, ready, carrier);
+                    return true;
+                }
+                Err(obstacle) => poll.add(obstacle),
             }
         }
         false
@@ -411,19 +438,16 @@ impl<'r> RendezvousExecutor<'r> {
         self.next_local += remaining.iter().take_while(performed).count();
     }
 
-    /// The model time from which step `i` may start, if all that it waits for has happened, its
-    /// shared ports are granted and, under a paced clock, that time has come.
-    fn may_start(&self, i: usize, poll: &mut Poll) -> Option<f64> {
-        let ready = self.times.all(self.program.order.before_start(i))?;
-        let Some(ready) = self.grants.delayed(self.rank, i, ready) else {
-            poll.awaits_grant = true;
-            return None;
-        };
+    /// The model time from which step `i` may start, or why it does not start yet.
+    fn may_start(&self, i: usize) -> Result<f64, Obstacle> {
+        let ready = self.times.all(self.program.order.before_start(i));
+        let ready = ready.ok_or(Obstacle::Event)?;
+        let ready = self.grants.delayed(self.rank, i, ready);
+        let ready = ready.ok_or(Obstacle::Grant)?;
         if self.context.paced && Instant::now() < self.start + nanoseconds(ready) {
-            poll.gate = Some(poll.gate.map_or(ready, |g| g.min(ready)));
-            return None;
+            return Err(Obstacle::Clock(ready));
         }
-        Some(ready)
+        Ok(ready)
     }
 
     /// The error of step `i`, a send to `peer`, which sends to this rank at the same time: the

@@ -17,7 +17,7 @@ use crate::run::sync::{AtomicU64, Mutex, Ordering, StopFlag};
 use crate::run::team::Team;
 use crate::run::transfer::{Buffer, RankMemory};
 use crate::run::tuning::START_DELAY;
-use crate::run::wait::TeamState;
+use crate::run::wait::{Precision, TeamState};
 
 /// Start and end of a repetition, in nanoseconds since the run's epoch.
 pub(crate) type Wall = (u64, u64);
@@ -89,7 +89,12 @@ impl Runner for TeamThread<'_> {
         }
         self.meet()?;
         let start = epoch + Duration::from_nanos(self.start_ns.load(Ordering::Acquire));
-        self.state.pace(self.me, start + late, !late.is_zero());
+        let precision = if late.is_zero() {
+            Precision::Sleep
+        } else {
+            Precision::Sharp
+        };
+        self.state.pace(self.me, start + late, precision);
         Ok(start)
     }
 

@@ -33,7 +33,7 @@ impl Pace {
         &self,
         rank: usize,
         instant: Instant,
-        sharp: bool,
+        precision: Precision,
         is_over: impl Fn() -> bool,
     ) {
         let mut left = instant.saturating_duration_since(Instant::now());
@@ -50,7 +50,7 @@ impl Pace {
             left = instant.saturating_duration_since(Instant::now());
         }
         if !is_over() {
-            sleep_until(instant, sharp);
+            sleep_until(instant, precision);
         }
     }
 
@@ -68,17 +68,28 @@ impl Pace {
     }
 }
 
-/// Sleeps until `instant`; returns at once if it has passed. With `sharp`, wakes up early and
-/// yields for the rest of the time.
-pub(crate) fn sleep_until(instant: Instant, sharp: bool) {
-    let margin = if sharp { EARLY } else { Duration::ZERO };
+/// How exactly a sleep ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Precision {
+    /// When the kernel wakes the thread.
+    Sleep,
+    /// On time: the thread wakes up early and yields for the rest.
+    Sharp,
+}
+
+/// Sleeps until `instant`; returns at once if it has passed.
+pub(crate) fn sleep_until(instant: Instant, precision: Precision) {
+    let margin = match precision {
+        Precision::Sleep => Duration::ZERO,
+        Precision::Sharp => EARLY,
+    };
     let left = instant.saturating_duration_since(Instant::now());
     if let Some(nap) = left.checked_sub(margin)
         && !nap.is_zero()
     {
         std::thread::sleep(nap);
     }
-    while sharp && Instant::now() < instant {
+    while precision == Precision::Sharp && Instant::now() < instant {
         std::thread::yield_now();
     }
 }

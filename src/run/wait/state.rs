@@ -7,7 +7,7 @@ use crossbeam_utils::CachePadded;
 use super::abort::Abort;
 use super::arrivals::Arrivals;
 use super::contention::Contention;
-use super::pace::Pace;
+use super::pace::{Pace, Precision};
 use super::parker::Parker;
 use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::error::Error;
@@ -147,8 +147,9 @@ impl TeamState {
 
     /// As [`sleep_until`](super::sleep_until), for `rank`, which keeps its pace: other ranks do not
     /// count it as late meanwhile. Ends early when the run is aborted.
-    pub(crate) fn pace(&self, rank: usize, instant: Instant, sharp: bool) {
-        self.pace.sleep(rank, instant, sharp, || self.is_aborted());
+    pub(crate) fn pace(&self, rank: usize, instant: Instant, precision: Precision) {
+        self.pace
+            .sleep(rank, instant, precision, || self.is_aborted());
     }
 
     /// Records that `rank` has finished run `run`.

@@ -208,11 +208,13 @@ impl Needs {
                 work(r, received, Towards::This),
                 work(r, sent, Towards::Peers),
             ];
-            port = port.max(match ports.can_exchange() {
-                true => each[0].max(each[1]),
-                false if ports.k() == 1 => each[0] + each[1],
-                // The start-up times of a port need not be those of the port with most to carry.
-                false => each[0].max(each[1]),
+            // Of several ports, the start-up times of one need not be those of the one with most to
+            // carry.
+            let one_by_one = !ports.can_exchange() && ports.k() == 1;
+            port = port.max(if one_by_one {
+                each[0] + each[1]
+            } else {
+                each[0].max(each[1])
             });
             if let Some((paths, towards)) = &single {
                 let (needs, work) = match towards {

@@ -82,6 +82,8 @@ pub(super) fn of_all(timed: Timed, ranks: usize) -> Timed {
         rank_times: vec![timed.rank_times[0]; ranks],
         messages: timed.messages / 2 * ranks,
         elements: (timed.elements / 2).saturating_mul(ranks),
-        ..timed
+        // The same on all ranks.
+        time: timed.time,
+        rounds: timed.rounds,
     }
 }

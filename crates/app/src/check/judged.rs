@@ -6,6 +6,7 @@ mod judgement;
 use std::fmt;
 
 use oneport::check::{Finding, FindingKind};
+use oneport::internal::budget::files::MAX_PLAYERS_OF_FILES_BYTES;
 
 use self::checked::{Checked, One};
 use self::judgement::Known;
@@ -245,7 +246,6 @@ fn columns(schedules: &[Checked], on_page: bool) -> Columns<'_, Checked> {
 /// A page: a sentence for each file that fails, and a row for each file. What is not too long to
 /// watch can be stepped through.
 fn page(schedules: &[Checked], caller: &Caller) -> String {
-    const MAX_BYTES: usize = 20_000_000;
     let mut summary = vec![("result", Counts::of(schedules).to_string())];
     let read = |checked: &Checked| match checked {
         Checked::One(one) => Some(one.costs.clone()),
@@ -267,7 +267,7 @@ fn page(schedules: &[Checked], caller: &Caller) -> String {
         Checked::One(one) => Some((checked.name().to_string(), one.player.clone()?)),
         Checked::Unreadable { .. } => None,
     });
-    let players = Players::within(MAX_BYTES, players);
+    let players = Players::within(MAX_PLAYERS_OF_FILES_BYTES, players);
     let failed = schedules.iter().filter_map(|checked| {
         let (name, failure) = (escape(checked.name()), escape(&checked.failure()?));
         Some(format!("<p class=\"wrong\"><b>{name}</b>: {failure}</p>\n"))

@@ -8,7 +8,8 @@ use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::space::{
-    Evaluator, Offer, SegmentChoice, Settled, Space, Variant, Variants, variant_of, variants,
+    Evaluator, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants, variant_of,
+    variants,
 };
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -139,8 +140,11 @@ impl Evaluator for Evaluation<'_> {
             algorithm.accepts(request)?;
             (variant, _) = self.with_segments(variant, &self.task.segments)?;
         }
-        let by_request = self.task.node_ports.is_none();
-        let all = variants(algorithm, variant.request, by_request)?;
+        let times = match self.task.node_ports {
+            None => TimesOf::Request,
+            Some(_) => TimesOf::NodePorts,
+        };
+        let all = variants(algorithm, variant.request, times)?;
         Ok(Box::new(all.map(move |mut one| {
             one.left_out.extend(&variant.left_out);
             one

@@ -2,6 +2,7 @@
 
 use assert_cmd::Command;
 use oneport::{Collective, CostModel, Ports, Schedule, Span, Step};
+use oneport_app::ENTRIES;
 use oneport_pictures::{Caption, Shown, Unit, page};
 use serde_json::{Value, json as value};
 
@@ -43,7 +44,20 @@ const COMMANDS: &[&str] = &[
     "export msccl",
     "export dot --rounds",
     "export simgrid --force -o FOLDER",
+    "export mscclpp",
+    "export chakra --eager all --alpha 1us --beta 1ns --force -o FOLDER",
 ];
+
+#[test]
+fn all_exports_are_among_the_commands() {
+    let exports = ENTRIES.iter().map(|entry| entry.name);
+    for export in exports.filter(|name| name.starts_with("export ")) {
+        let is_tried = COMMANDS
+            .iter()
+            .any(|command| command.split(" -").next() == Some(export));
+        assert!(is_tried, "{export} is not among COMMANDS");
+    }
+}
 
 /// The wrong schedules, and what is wrong with them: their name, options, text and error.
 fn wrong_schedules() -> Vec<(&'static str, &'static str, String, &'static str)> {

@@ -66,7 +66,8 @@ pub struct Leader<'a> {
 }
 
 /// An algorithm, or a schedule from a file, at one place. It can be read from a table that has more
-/// columns.
+/// columns. Names in CSV and JSON have the unit, and are read here; the scripts of pages take those
+/// of the fields.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SweepRow {
     /// Name of the algorithm, or of the schedule.
@@ -157,6 +158,32 @@ impl<R> Columns<'_, R> {
 }
 
 impl SweepRow {
+    /// All its times: a figure that is added is a time or none.
+    pub fn times(&self) -> impl Iterator<Item = f64> {
+        let SweepRow {
+            time,
+            bound,
+            median,
+            late,
+            least,
+            p95,
+            worst,
+            algorithm: _,
+            own: _,
+            ranks: _,
+            bytes: _,
+            dist: _,
+            rounds: _,
+            messages: _,
+            volume: _,
+            segment: _,
+            late_rank: _,
+            least_rank: _,
+        } = self;
+        let may_lack = [*median, *late, *least, *p95, *worst];
+        may_lack.into_iter().flatten().chain([*time, *bound])
+    }
+
     /// The row of a schedule that is timed in the model, for vectors of `bytes` bytes, without a
     /// bound.
     pub fn timed(

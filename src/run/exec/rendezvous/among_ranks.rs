@@ -8,7 +8,7 @@ use crate::run::exec::carrier::Carrier;
 use crate::run::exec::executor::{Peers, RankExecutor};
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::transfer::RankMemory;
-use crate::run::wait::{TeamState, nanoseconds};
+use crate::run::wait::{Precision, TeamState, nanoseconds};
 
 impl<'r> RankExecutor<'r> for RendezvousExecutor<'r> {
     fn rank(&self) -> usize {
@@ -35,7 +35,7 @@ impl<'r> RankExecutor<'r> for RendezvousExecutor<'r> {
                 && !poll.awaits_grant
                 && self.lists.iter().all(|l| l.phase == Phase::Idle)
             {
-                state.pace(self.rank, until, false);
+                state.pace(self.rank, until, Precision::Sleep);
                 if state.is_aborted() {
                     return Err(Failure::Aborted);
                 }
@@ -50,7 +50,8 @@ impl<'r> RankExecutor<'r> for RendezvousExecutor<'r> {
             }
         }
         if self.context.paced {
-            state.pace(self.rank, start + nanoseconds(self.times.last()), true);
+            let end = start + nanoseconds(self.times.last());
+            state.pace(self.rank, end, Precision::Sharp);
         }
         state.leave(self.rank, run);
         Ok(())

@@ -1,6 +1,5 @@
 //! A file that was checked, or could not be read.
 
-use oneport::Collective;
 use oneport::check::{Finding, FindingKind, Report};
 use oneport::error::ErrorKind;
 use oneport::schedule::total_len;
@@ -260,14 +259,15 @@ impl Checked {
 
 /// What `schedule` is to do, if that is not what `task` is to do: the difference.
 fn unlike(schedule: &Schedule, task: &Schedule) -> Option<String> {
-    let collective = |schedule: &Schedule| match schedule.collective() {
-        Collective::Multicast { root, targets } => {
-            format!("multicast from {root} to {targets:?}")
+    let collective = |schedule: &Schedule| {
+        let collective = schedule.collective();
+        let kind = collective.kind();
+        match (collective.root(), collective.targets()) {
+            (None, None) => kind.to_string(),
+            (Some(root), None) => format!("{kind} with root {root}"),
+            (None, Some(targets)) => format!("{kind} to {targets:?}"),
+            (Some(root), Some(targets)) => format!("{kind} from {root} to {targets:?}"),
         }
-        other => match other.root() {
-            Some(root) => format!("{} with root {root}", other.kind()),
-            None => other.kind().to_string(),
-        },
     };
     let ports = |schedule: &Schedule| show_ports(schedule.ports().name(), schedule.ports().k());
     let both = [schedule, task];
