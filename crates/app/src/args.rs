@@ -5,13 +5,13 @@ use oneport::run::{Clock, Element, ElementType, Op, Operator};
 use oneport::{Kind, Ports};
 use oneport_measure::Profile;
 
-use crate::ask::{File, Group, Switch, Unasked, Word, choices, options};
+use crate::ask::{File, Group, Switch, Unasked, choices, options};
 use crate::blocks::BlockArgs;
 use crate::delays::DelayArgs;
 use crate::files::Source;
 use crate::forms::{
-    Count, KindName, OpName, PortNames, RankNumber, Ranks, Rate, Root, RootName, Segment,
-    SegmentCount, SegmentCounts, Size, Sizes, Time, TypeName, parse_kind,
+    AlgorithmList, AlgorithmNames, Count, KindName, OpName, PortNames, RankNumber, Ranks, Rate,
+    Root, RootName, Segment, SegmentCount, SegmentCounts, Size, Sizes, Time, TypeName, parse_kind,
 };
 use crate::nodes::NodeArgs;
 use crate::own_file::{OwnFile, OwnFileName};
@@ -50,8 +50,8 @@ options! {
 
         /// The algorithm; of several, or with `auto` of all, the one with the least model time is
         /// taken
-        pub(crate) algorithm: String = Word {
-            shorts: &['a'], value: "NAME,...|auto", default: Some("auto"),
+        pub(crate) algorithm: AlgorithmNames = AlgorithmList {
+            shorts: &['a'], default: Some("auto"),
             heading: Some("Planning"),
         },
 

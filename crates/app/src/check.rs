@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use oneport::check::Finding;
 
 use crate::bits::ShownBits;
+use crate::forms::AlgorithmNames;
 use crate::prelude::*;
-use crate::task::names_several;
 
 options! {
     /// Prove that a schedule is right, or say what is wrong with it, or wasteful.
@@ -94,8 +94,8 @@ impl Command for CheckArgs {
     }
 }
 
-fn checks_all(names: &str) -> bool {
-    names != "auto" && names_several(names)
+fn checks_all(names: &AlgorithmNames) -> bool {
+    *names != AlgorithmNames::Auto && names.are_several()
 }
 
 fn verdict(answer: Answer, ok: bool, errors: usize) -> Answer {

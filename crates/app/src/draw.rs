@@ -2,12 +2,12 @@
 
 use anyhow::anyhow;
 use oneport::internal::budget::memory::DRAWN_STEP_BYTES;
-use oneport::internal::split_outside;
 use oneport_pictures::{
     self, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Player, Shown, Trace, Traffic, Tree, gantt, page,
     traffic, tree, wide,
 };
 
+use crate::forms::AlgorithmNames;
 use crate::prelude::*;
 use crate::units::with_unit;
 
@@ -238,7 +238,7 @@ impl Drawing<'_> {
         }
         args.frame
             .ensure(is_picture, picture == Some(Picture::Page))?;
-        let several = args.common.files()?.len() > 1 || names(&args.common).len() > 1;
+        let several = args.common.files()?.len() > 1 || args.common.algorithm.names().len() > 1;
         if several && (picture != Some(Picture::Page) || args.trace.is_some()) {
             bail!(
                 "several schedules are drawn side by side on a page only: write one, with -o FILE.html, or draw one"
@@ -376,19 +376,15 @@ pub(crate) fn player(shown: Shown, info: &ScheduleInfo, unit: Unit) -> Option<Pl
     Player::new(&[shown], unit, &caption).ok()
 }
 
-fn names(common: &Common) -> Vec<&str> {
-    split_outside(&common.algorithm, ',')
-}
-
 /// The schedules to draw: each file, or the plan of each algorithm.
 fn inputs(common: &Common, caller: &Caller) -> Result<Vec<Input>> {
     let (files, kind) = (common.files()?, common.collective());
-    let mut each = vec![common.clone(); files.len().max(names(common).len())];
+    let mut each = vec![common.clone(); files.len().max(common.algorithm.names().len()).max(1)];
     for (one, file) in each.iter_mut().zip(files) {
         (one.schedule, one.collective) = (vec![file], kind);
     }
-    for (one, name) in each.iter_mut().zip(names(common)) {
-        one.algorithm = name.trim().to_string();
+    for (one, name) in each.iter_mut().zip(common.algorithm.names()) {
+        one.algorithm = AlgorithmNames::These(vec![name.clone()]);
     }
     let read = each.iter().map(|one| {
         let mut input = one.input(caller)?;

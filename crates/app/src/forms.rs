@@ -1,9 +1,11 @@
 //! The forms in which options take values: how a text is read, and what stands for it in help.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Result;
+use oneport::internal::split_outside;
 use oneport::run::{Clock, ElementType, Op};
 use oneport::{Error, Kind, Ports};
 
@@ -18,6 +20,48 @@ use crate::units::{
 pub(crate) enum Root {
     Rank(usize),
     Free,
+}
+
+/// Which algorithms an option names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum AlgorithmNames {
+    /// `auto`: the fastest.
+    #[default]
+    Auto,
+    /// `all` of the collective.
+    All,
+    These(Vec<String>),
+}
+
+impl AlgorithmNames {
+    /// Whether none is named: those that do not apply are then left out.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self, AlgorithmNames::These(_))
+    }
+
+    /// Those that are named.
+    pub(crate) fn names(&self) -> &[String] {
+        match self {
+            AlgorithmNames::Auto | AlgorithmNames::All => &[],
+            AlgorithmNames::These(names) => names,
+        }
+    }
+
+    /// Whether several algorithms may be meant.
+    pub(crate) fn are_several(&self) -> bool {
+        self.is_open() || self.names().len() > 1
+    }
+}
+
+/// As it is written.
+impl fmt::Display for AlgorithmNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AlgorithmNames::Auto => f.write_str("auto"),
+            AlgorithmNames::All => f.write_str("all"),
+            AlgorithmNames::These(names) => f.write_str(&names.join(",")),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +89,8 @@ forms! {
     KindName: Kind = "COLLECTIVE", by parse_kind;
     /// Numbers of ranks.
     Ranks: Ranges = "P", by parse_ranks, Wholes;
+    /// Names of algorithms, `auto` or `all`.
+    AlgorithmList: AlgorithmNames = "NAME,...|auto", by parse_algorithms;
     /// A rank, or `free`.
     RootName: Root = "RANK|free", by parse_root, Whole;
     /// A rank.
@@ -111,6 +157,18 @@ impl Form for OpName {
     fn names() -> Vec<(&'static str, &'static str)> {
         Op::ALL.iter().map(|op| (op.name(), "")).collect()
     }
+}
+
+/// Parses names of algorithms; which there are is known with the collective.
+fn parse_algorithms(text: &str) -> Result<AlgorithmNames, String> {
+    Ok(match text {
+        "auto" => AlgorithmNames::Auto,
+        "all" => AlgorithmNames::All,
+        names => {
+            let names = split_outside(names, ',').into_iter();
+            AlgorithmNames::These(names.map(str::to_string).collect())
+        }
+    })
 }
 
 /// Parses numbers of ranks. `-np 8`, as launchers have it, arrives here as the value `p` of `-n`.

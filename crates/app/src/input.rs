@@ -23,7 +23,7 @@ pub(crate) use self::warnings::{
 };
 use crate::args::{Common, MachineArgs};
 use crate::caller::Caller;
-use crate::forms::Root;
+use crate::forms::{AlgorithmNames, Root};
 use crate::own_file::OwnFile;
 use crate::stored::StoredSchedule;
 use crate::task::PlanTask;
@@ -58,7 +58,7 @@ impl Common {
         built_in: Option<Profile>,
         core_model: impl Fn(&MachineArgs, usize) -> Result<Option<CoreModel>>,
     ) -> Result<Input> {
-        if self.algorithm == "all" {
+        if self.algorithm == AlgorithmNames::All {
             bail!("--algorithm all is for check and compare: name some, or let auto choose");
         }
         match (&self.files()?[..], self.collective()) {

@@ -113,7 +113,7 @@ fn table(args: &Common, rank: Option<usize>, caller: &Caller) -> Result<String> 
     let (shows, ranks) = match (rank, args.ranks()?) {
         // One rank computes its own column: no limit of a plan holds.
         (Some(_), Some(ranks)) => {
-            let found = registry::find(kind, &args.algorithm);
+            let found = registry::find(kind, &args.algorithm.to_string());
             (found.ok().and_then(|one| one.schedule_table), ranks)
         }
         _ => {

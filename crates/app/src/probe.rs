@@ -5,6 +5,7 @@ use oneport::run::Op;
 use oneport_measure::bits::{Revealed, reveal_on};
 
 use crate::bits::ShownBits;
+use crate::forms::AlgorithmNames;
 use crate::prelude::*;
 use crate::site;
 
@@ -175,7 +176,7 @@ fn ensure_summed(kind: Kind) -> Result<()> {
         "{name} adds nothing, so there is no order to reveal"
     );
     ensure!(
-        matches!(kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter),
+        kind.combines_all(),
         "{name} has sums of some ranks' contributions: only sums of all are probed \
          (allreduce, reduce, reduce_scatter)"
     );
@@ -351,7 +352,7 @@ impl Size {
         let kind = self.input.schedule.collective().kind();
         let planned = Common {
             schedule: Vec::new(),
-            algorithm: "auto".into(),
+            algorithm: AlgorithmNames::Auto,
             rules: None,
             ranks: Some(Ranges::single(self.input.info.ranks as u64)),
             root: self.input.info.root.map(crate::forms::Root::Rank),

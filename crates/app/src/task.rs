@@ -15,12 +15,12 @@ use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
 pub(crate) use self::family::take_measured_tree;
-pub(crate) use self::selection::{algorithms, names_several};
+pub(crate) use self::selection::algorithms;
 use crate::args::Common;
 use crate::bits::ShownBits;
 use crate::blocks::Listed;
 use crate::caller::Caller;
-use crate::forms::Root;
+use crate::forms::{AlgorithmNames, Root};
 use crate::nodes::NodePorts;
 use crate::progress::WorkBar;
 use crate::units::Unit;
@@ -93,12 +93,15 @@ impl PlanTask {
             .elements(kind, ranks, listed.as_ref(), |what, bytes| {
                 vector.elements(what, bytes)
             })?;
-        let given = match kind.has_data() {
-            true => blocks.as_deref().map(|b| largest(kind, b)),
-            false if vector.bytes.is_some() => {
-                bail!("{} has no data: leave --bytes out", kind.name())
-            }
-            false => Some(1),
+        let given = if kind.has_data() {
+            blocks.as_deref().map(|b| largest(kind, b))
+        } else {
+            let name = kind.name();
+            ensure!(
+                vector.bytes.is_none(),
+                "{name} has no data: leave --bytes out"
+            );
+            Some(1)
         };
         if let Some(dtype) = vector.dtype {
             vector.ensure_combines(kind, dtype)?;
@@ -127,8 +130,8 @@ impl PlanTask {
         let algorithms = algorithms(kind, &args.algorithm, &request)?;
         let mut task = PlanTask {
             segments,
-            auto: algorithms.len() != 1 || names_several(&args.algorithm),
-            named: !matches!(&*args.algorithm, "auto" | "all"),
+            auto: algorithms.len() != 1 || args.algorithm.are_several(),
+            named: !args.algorithm.is_open(),
             node_ports,
             sums_floats: kind.reduces() && vector.dtype.is_some() && ShownBits::matter(vector),
             ..PlanTask::among(algorithms, request, unit, caller)
@@ -141,7 +144,7 @@ impl PlanTask {
 
     /// The task to plan `request`, which has one segment, with the fastest algorithm.
     pub(crate) fn fastest(request: Request, unit: Unit, caller: &Caller) -> Result<PlanTask> {
-        let all = algorithms(request.get_collective(), "auto", &request)?;
+        let all = algorithms(request.get_collective(), &AlgorithmNames::Auto, &request)?;
         Ok(PlanTask::among(all, request, unit, caller))
     }
 

@@ -12,7 +12,7 @@ use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Measure, TuningResult};
 
 use crate::args::SameBits;
-use crate::forms::Root;
+use crate::forms::{AlgorithmList, AlgorithmNames, Root};
 use crate::prelude::*;
 use crate::site;
 use crate::task::take_measured_tree;
@@ -55,7 +55,7 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         factor: usize = Count { value: "FACTOR", default: Some("2") },
 
         /// Algorithms to be measured, or `all` that can be used here
-        algorithms: String = Word {
+        algorithms: AlgorithmNames = AlgorithmList {
             shorts: &['a'], value: "NAME,...|all", default: Some("all"), aliases: &["algorithm"],
         },
 

@@ -3,6 +3,7 @@
 use oneport::ErrorKind;
 use oneport_steady::Solution;
 
+use crate::forms::AlgorithmNames;
 use crate::prelude::*;
 
 pub(super) fn json(
@@ -21,7 +22,7 @@ pub(super) fn json(
 /// Checks the file, and that no other option is given with it.
 pub(super) fn check(common: &Common, file: &Source, caller: &Caller) -> Result<Answer> {
     let plain = Common {
-        algorithm: "auto".into(),
+        algorithm: AlgorithmNames::Auto,
         json: common.json,
         ..Common::default()
     };

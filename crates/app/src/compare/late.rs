@@ -31,7 +31,7 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
     // Segments are chosen for ranks that arrive together.
     ideal.common.delays.arrivals = None;
     let (common, mut task) = ideal.task(site)?;
-    if matches!(&*common.algorithm, "auto" | "all") {
+    if common.algorithm.is_open() {
         let all = registry::of(task.request.get_collective());
         let late = all.filter(|a| a.made_for == MadeFor::LateRanks);
         task.algorithms.extend(late.cloned());

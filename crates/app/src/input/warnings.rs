@@ -3,7 +3,6 @@
 use anyhow::{Result, bail};
 use oneport::check::{Finding, Options, Report};
 use oneport::internal::budget::memory::STEP_BYTES;
-use oneport::internal::split_outside;
 use oneport::plan::registry;
 use oneport::{Collective, Kind, Ports, Schedule, Step};
 
@@ -13,7 +12,6 @@ use crate::bits::ShownBits;
 use crate::caller::Caller;
 use crate::forms::SegmentCount;
 use crate::memory::{LARGE_SCHEDULE, ensure_memory};
-use crate::task::names_several;
 
 pub(crate) fn print_warnings(args: &Common, schedule: &Schedule, caller: &Caller) {
     let used = schedule.programs().iter().flatten();
@@ -75,15 +73,15 @@ fn segments_without_effect(args: &Common, kind: Kind, caller: &Caller) {
     if !vector.gives_segments() || !args.schedule.is_empty() {
         return;
     }
-    let name = &*args.algorithm;
-    let segments = match name {
-        "auto" | "all" => registry::of(kind).any(|a| a.segmented),
-        names => split_outside(names, ',')
-            .into_iter()
-            .any(|name| registry::find(kind, name).is_ok_and(|a| a.segmented)),
+    let name = &args.algorithm;
+    let segments = if name.is_open() {
+        registry::of(kind).any(|a| a.segmented)
+    } else {
+        let mut names = name.names().iter();
+        names.any(|name| registry::find(kind, name).is_ok_and(|a| a.segmented))
     };
     if !segments {
-        let what = if names_several(name) {
+        let what = if name.are_several() {
             format!("no algorithm for {} segments", kind.name())
         } else {
             format!("{name} {} does not segment", kind.name())

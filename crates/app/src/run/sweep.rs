@@ -345,11 +345,11 @@ impl RunArgs {
 /// The bytes of all blocks or of the vector, and the part of them that a link carries at least.
 fn moved(kind: Kind, ranks: usize, bytes: u64) -> (f64, f64) {
     let (p, n) = (ranks as f64, bytes as f64);
-    match kind.is_sized_by_block() {
-        _ if !kind.has_data() => (0.0, 1.0),
-        true => (p * n, kind.bus_share(ranks)),
-        false => (n, kind.bus_share(ranks)),
+    if !kind.has_data() {
+        return (0.0, 1.0);
     }
+    let all = if kind.is_sized_by_block() { p * n } else { n };
+    (all, kind.bus_share(ranks))
 }
 
 /// Reads an earlier table.

@@ -3,6 +3,7 @@
 use oneport::plan::registry::Planned;
 
 use super::SimulateArgs;
+use crate::forms::AlgorithmNames;
 use crate::input::warnings_about;
 use crate::prelude::*;
 use crate::task::{Timing, steps};
@@ -67,5 +68,5 @@ fn may_stream(args: &SimulateArgs) -> bool {
     let plain = common.rules.is_none() && common.machine.costs.is_none() && !piped;
     let many = (common.ranks().ok().flatten()).is_some_and(|ranks| ranks >= MIN_RANKS);
     let whole = args.wants_steps() || common.nodes.node_ports.is_some();
-    many && plain && !whole && common.algorithm != "all"
+    many && plain && !whole && common.algorithm != AlgorithmNames::All
 }

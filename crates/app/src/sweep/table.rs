@@ -26,8 +26,7 @@ impl Table<'_> {
         let names = self.sweep.algorithms();
         let own = self.sweep.rows.iter().filter(|row| row.own);
         let own: BTreeSet<&str> = own.map(|row| &*row.algorithm).collect();
-        let by_name = !matches!(&*self.common.algorithm, "auto" | "all");
-        let few = by_name || names.len() <= MAX_COLUMNS;
+        let few = !self.common.algorithm.is_open() || names.len() <= MAX_COLUMNS;
         let has_column = |name: &&str| few || own.contains(name);
         names.into_iter().filter(has_column).collect()
     }
@@ -251,10 +250,8 @@ impl PaperTable {
             let cells = cells.iter().map(|cell| escape::markdown(cell));
             format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
         };
-        let rule = self.is_numeric.iter().map(|is_numeric| match is_numeric {
-            true => "--:".to_string(),
-            false => "---".to_string(),
-        });
+        let rule = |&is_numeric: &bool| if is_numeric { "--:" } else { "---" }.to_string();
+        let rule = self.is_numeric.iter().map(rule);
         let head = line(&self.titles) + &line(&rule.collect::<Vec<_>>());
         head + &self.rows.iter().map(|row| line(row)).collect::<String>()
     }

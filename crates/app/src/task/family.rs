@@ -15,6 +15,7 @@ use oneport_measure::tune::{Sweep, TuningResult};
 use super::PlanTask;
 use crate::args::{Common, SameBits};
 use crate::caller::Caller;
+use crate::forms::AlgorithmNames;
 
 /// Those who add in one tree: their least times, by point, and more of each point.
 #[derive(Debug)]
@@ -113,7 +114,7 @@ fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
         family.shown
     ));
     for (point, (_, names)) in points.iter_mut().zip(family.points.into_values()) {
-        point.algorithm = names.join(",");
+        point.algorithm = AlgorithmNames::These(names);
         point.vector.tree = Some(tree.clone());
     }
     Ok(())

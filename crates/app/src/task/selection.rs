@@ -1,7 +1,6 @@
 //! `--algorithm` and `--rules`: the algorithms that they name.
 
 use anyhow::{Context, Result, ensure};
-use oneport::internal::split_outside;
 use oneport::plan::Segments;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::space::SegmentChoice;
@@ -12,12 +11,13 @@ use oneport_measure::tune::rules::{Query, Rules};
 use super::{AppliedRule, PlanTask, usage};
 use crate::args::Common;
 use crate::files::Source;
+use crate::forms::AlgorithmNames;
 use crate::units::{show_bytes, with_similar};
 
 /// Applies the rules of a file to `task`. Explicitly given segments are kept.
 pub(crate) fn apply(task: &mut PlanTask, args: &Common, kind: Kind, file: &Source) -> Result<()> {
     ensure!(
-        args.algorithm == "auto",
+        args.algorithm == AlgorithmNames::Auto,
         "--rules chooses the algorithm, and so does --algorithm {}: give one of them",
         args.algorithm
     );
@@ -61,14 +61,13 @@ pub(crate) fn apply(task: &mut PlanTask, args: &Common, kind: Kind, file: &Sourc
     Ok(())
 }
 
-/// Whether `--algorithm` names several algorithms: then those that do not apply are left out.
-pub(crate) fn names_several(names: &str) -> bool {
-    matches!(names, "auto" | "all") || split_outside(names, ',').len() > 1
-}
-
-pub(crate) fn algorithms(kind: Kind, names: &str, request: &Request) -> Result<Vec<Algorithm>> {
+pub(crate) fn algorithms(
+    kind: Kind,
+    names: &AlgorithmNames,
+    request: &Request,
+) -> Result<Vec<Algorithm>> {
     let algorithms = match names {
-        "auto" | "all" => {
+        AlgorithmNames::Auto | AlgorithmNames::All => {
             let (cost, ranks) = (request.get_cost(), request.ranks());
             let all: Vec<_> = registry::candidates(kind, cost, ranks).cloned().collect();
             ensure!(
@@ -78,7 +77,7 @@ pub(crate) fn algorithms(kind: Kind, names: &str, request: &Request) -> Result<V
             );
             all
         }
-        names => {
+        AlgorithmNames::These(names) => {
             let find = |name: &str| {
                 registry::find(kind, name).map_err(|error| {
                     let names: Vec<_> = registry::of(kind).map(Algorithm::name).collect();
@@ -87,7 +86,7 @@ pub(crate) fn algorithms(kind: Kind, names: &str, request: &Request) -> Result<V
                 })
             };
             let mut found: Vec<Algorithm> = Vec::new();
-            for name in split_outside(names, ',') {
+            for name in names {
                 let algorithm = find(name)?;
                 if !found.contains(&algorithm) {
                     found.push(algorithm);

@@ -8,7 +8,7 @@ use oneport_measure::{Machine, load_warning};
 
 use super::TuneArgs;
 use crate::args::{SameBits, Vector, default_type, operator};
-use crate::forms::SegmentCount;
+use crate::forms::{AlgorithmNames, SegmentCount};
 use crate::prelude::*;
 use crate::site::{ensure_for_processes, summary};
 use crate::task::{algorithms, footprint};
@@ -272,11 +272,10 @@ fn sizes_of<'r>(rows: impl Iterator<Item = &'r Trial>) -> Option<String> {
 /// unusable ones.
 fn select_algorithms(args: &TuneArgs, task: &PlanTask) -> Result<(Vec<Algorithm>, Vec<Skipped>)> {
     let (mut found, mut skipped): (Vec<Algorithm>, Vec<Skipped>) = Default::default();
-    let names = &*args.algorithms;
-    for algorithm in algorithms(args.collective, names, &task.request)? {
+    for algorithm in algorithms(args.collective, &args.algorithms, &task.request)? {
         match task.variant_of(&algorithm) {
             Ok(_) => found.push(algorithm),
-            Err(refusal) if names == "all" || names == "auto" => skipped.push(refusal.into()),
+            Err(refusal) if args.algorithms.is_open() => skipped.push(refusal.into()),
             Err(refusal) => return Err(Error::from(refusal).into()),
         }
     }
@@ -292,7 +291,7 @@ fn common(args: &TuneArgs, dtype: ElementType, max_bytes: u64) -> Common {
         collective: Some(args.collective),
         ranks: args.ranks.clone(),
         root: args.root,
-        algorithm: "all".into(),
+        algorithm: AlgorithmNames::All,
         json: args.json,
         vector: Vector {
             bytes: Some(Ranges::single(max_bytes)),

@@ -234,10 +234,12 @@ impl TuningResult {
             any = true;
             other.algorithm == row.algorithm
         });
-        match itself && row.best_segment {
-            true => "disturbed",
-            false if row.best && any => "others disturbed",
-            false => "",
+        if itself && row.best_segment {
+            "disturbed"
+        } else if row.best && any {
+            "others disturbed"
+        } else {
+            ""
         }
     }
 
