@@ -2,7 +2,8 @@
 //! algorithm.
 //!
 //! A planner works on *virtual* ranks with the root at 0. Round by round, it states which segment
-//! moves from which rank to which; `reduction` turns that into programs over real ranks and spans.
+//! moves from which rank to which; `build::reduction` turns that into programs over real ranks and
+//! spans.
 //!
 //! # What all planners have in common
 //!

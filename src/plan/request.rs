@@ -74,7 +74,8 @@ macro_rules! properties {
 }
 
 properties! {
-    /// The same problem for another collective.
+    /// The same problem for another collective. One without targets is refused if the request has
+    /// some: see [`targets`](Request::targets).
     collective get_collective kind: Kind;
     /// The root, for collectives that have one.
     root get_root root: usize;
@@ -426,9 +427,14 @@ impl Request {
             .slowest_transfer(bytes(elements, self.element_bytes))
     }
 
-    /// The first value for unidirectional ports, the second one for bidirectional ones.
-    pub(crate) fn by_ports<T>(&self, uni: T, bi: T) -> T {
-        if self.ports.can_relay() { bi } else { uni }
+    /// The second value if a rank can send to one partner and receive from another at once, else
+    /// the first one.
+    pub(crate) fn by_ports<T>(&self, one_way: T, relayed: T) -> T {
+        if self.ports.can_relay() {
+            relayed
+        } else {
+            one_way
+        }
     }
 
     /// Number and size of the segments, if closed forms over equal segments are valid: equal sizes,

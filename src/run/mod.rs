@@ -18,20 +18,22 @@
 //! Nobody waits for `alpha`, nor for `beta` times the bytes: `CostModel::transfer_cost` makes of
 //! both the time for which a transfer keeps the ports of its ends (`TransferCost::port_time`). Its
 //! bytes move as fast as the machine can; the receiver computes from the clocks of both partners
-//! when it ends in the model (`Due::ends` in `transfer`, which asks `rules/transfer.rs`), and
-//! answers with that time. Both ends enter it among their times (`EventTimes`), where the next step
-//! finds it. On a paced clock a *step* waits (`may_start` in `exec/rendezvous.rs`): it starts when
-//! the wall-clock has come to the model times at which the steps before it end (rules 1 to 3, asked
-//! of `rules::LocalOrder`), none of which is before the arrival of its rank. A rank that has
-//! finished its program waits for the end of its own last step. The next step of a rank program is
-//! not known, so it waits at the end of a receive or local step, too (`gate` in `rank.rs`).
+//! when it ends in the model (`Due::ends` in `transfer/receive.rs`, which asks
+//! `rules/transfer.rs`), and answers with that time. Both ends enter it among their times
+//! (`EventTimes`), where the next step finds it. On a paced clock a *step* waits (`may_start` in
+//! `exec/rendezvous.rs`): it starts when the wall-clock has come to the model times at which the
+//! steps before it end (rules 1 to 3, asked of `rules::LocalOrder`), none of which is before the
+//! arrival of its rank. A rank that has finished its program waits for the end of its own last step
+//! (the end of `run` in `exec/rendezvous/among_ranks.rs`). An eager send ends when it is opened,
+//! since nothing that its receiver does changes its time. The next step of a rank program is not
+//! known, so it waits at the end of a receive or local step, too (`gate` in `rank.rs`).
 //!
 //! Who waits for the clock alone sleeps until then (`wait/pace.rs`, called by the loop in
 //! `exec/rendezvous/among_ranks.rs`); at the end of a program, and where a rank begins late, it
 //! wakes up early and yields for the rest. Who waits for a partner as well wakes for whichever
-//! comes first (`wait/waiter.rs`). These instants are absolute, counted from one start of all
-//! ranks, so that errors do not add up. Only a team with a thread for each rank is paced. On a
-//! native clock the same model times are carried along, and nothing waits for them.
+//! comes first (`wait/waiter.rs`). These instants are absolute, counted from one start of all ranks
+//! (`exec/repeat.rs`), so that errors do not add up. Only a team with a thread for each rank is
+//! paced. On a native clock the same model times are carried along, and nothing waits for them.
 //!
 //! # Errors
 //!

@@ -50,11 +50,11 @@ fn outputs_are_what_each_collective_promises() {
     for kind in Kind::ALL {
         for (p, root) in [(1, 0), (2, 1), (5, 3), (6, 0)] {
             let collective = match kind {
-                Kind::Multicast => Collective::Multicast {
-                    root,
-                    targets: (0..p).step_by(2).collect(),
-                },
-                _ => kind.with_root(root),
+                kind if kind.has_targets() => {
+                    let targets = (0..p).step_by(2).collect();
+                    kind.with_root(root).with_targets(targets)
+                }
+                kind => kind.with_root(root),
             };
             assert_eq!(collective.kind(), kind);
             let outputs = naive(kind, p, root);

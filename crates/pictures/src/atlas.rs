@@ -13,7 +13,7 @@ use oneport::schedule::collective::Kind;
 use oneport::simulate::Prepared;
 use oneport::simulate::bounds::lower_bound_lines;
 use oneport::{CostModel, Ports, Request, Schedule};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::page::{self, data_of, document};
 use crate::shell::{Heading, UNPACK, chart, packed};
@@ -27,7 +27,7 @@ pub const SEGMENTS: usize = 4;
 pub const VECTOR_BYTES: usize = 1680;
 /// As [`VECTOR_BYTES`].
 pub const BLOCK_BYTES: usize = 120;
-/// The port models.
+/// The port models that algorithms are planned for; telephone ports take schedules of the first.
 pub const PORTS: [Ports; 2] = [Ports::UNI, Ports::BI];
 
 const COSTS: &str = include_str!("atlas/costs.js");
@@ -108,6 +108,7 @@ impl Plate {
         let schedules = data["schedules"].as_array_mut();
         for (entry, shown) in self.entries.iter().zip(schedules.into_iter().flatten()) {
             shown["ports"] = entry.schedule.ports().name().into();
+            shown["portsInWords"] = entry.schedule.ports().in_words().into();
             shown["bounds"] = json!(lower_bound_lines(&entry.schedule));
             shown["startUpAlone"] = json!(!self.kind.has_data());
         }
@@ -251,6 +252,9 @@ pub fn index(plates: &[Value], source: Option<String>) -> String {
         "<div class=\"charts one\">\n{table}{}</div>\n",
         chart("plot", "Against the number of ranks", "")
     );
-    let data = json!({"packed": packed(&json!(plates).to_string()), "cost": COST});
+    let models = PORTS.map(|ports| (ports.name().to_string(), ports.in_words().into()));
+    let models = Map::from_iter(models);
+    let data =
+        json!({"packed": packed(&json!(plates).to_string()), "cost": COST, "models": models});
     heading.page(&body, &data, &format!("{UNPACK}{COSTS}{INDEX}"))
 }

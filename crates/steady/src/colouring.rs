@@ -35,7 +35,7 @@ pub(super) fn general_slots(
     loads: &[Fraction],
     sets: &[Vec<usize>],
 ) -> Result<Slotted> {
-    if graph.bidirectional {
+    if graph.relays {
         return Ok(Slotted::Fits(bipartite_slots(graph, loads)));
     }
     let mut sets = sets.to_vec();

@@ -41,7 +41,7 @@ impl Slot {
 /// - two vertices of its own, as a separate processor, where combining and communicating overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PortGraph {
-    pub(super) bidirectional: bool,
+    pub(super) relays: bool,
     /// Number of ports. With bidirectional ports, the first half sends.
     size: usize,
     /// The two ports of each edge, followed by those of each node's combining.
@@ -54,11 +54,11 @@ pub(super) struct PortGraph {
 impl PortGraph {
     pub(super) fn new(platform: &Platform, ports: Ports, computing: bool) -> PortGraph {
         let n = platform.nodes();
-        let bidirectional = ports.can_relay();
+        let relays = ports.can_relay();
         let beside = computing && platform.overlaps();
         let half = if beside { 2 * n } else { n };
         let ends = |src: usize, dst: usize| {
-            if bidirectional {
+            if relays {
                 (src, half + dst)
             } else {
                 (src, dst)
@@ -67,21 +67,21 @@ impl PortGraph {
         let edges = platform.edges().iter();
         let mut links: Vec<(usize, usize)> = edges.map(|e| ends(e.src, e.dst)).collect();
         if computing {
-            links.extend((0..n).map(|v| match (bidirectional, beside) {
+            links.extend((0..n).map(|v| match (relays, beside) {
                 (true, false) => (v, half + v),
                 (true, true) => (n + v, half + n + v),
                 (false, false) => (v, n + v),
                 (false, true) => (n + v, 2 * n + v),
             }));
         }
-        let size = match (bidirectional, computing, beside) {
+        let size = match (relays, computing, beside) {
             (true, ..) => 2 * half,
             (false, false, _) => n,
             (false, true, false) => 2 * n,
             (false, true, true) => 3 * n,
         };
         PortGraph {
-            bidirectional,
+            relays,
             size,
             links,
             edges: platform.edges().len(),

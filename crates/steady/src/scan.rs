@@ -89,7 +89,7 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<BestRoute> {
 /// set of ports.
 pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction> {
     let mut time = graph.busy(loads).into_iter().max().unwrap_or_default();
-    if graph.bidirectional || time.is_zero() {
+    if graph.relays || time.is_zero() {
         return Ok(time);
     }
     loop {

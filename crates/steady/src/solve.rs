@@ -207,7 +207,7 @@ impl Rows<'_> {
             bounds.extend(sets.map(|s| whole((s.len() - 1) / 2)));
             let optimum = maximise(&bounds, columns, self)?;
             let loads = self.graph.loads(used_routes(&optimum));
-            if self.graph.bidirectional {
+            if self.graph.relays {
                 return Ok((optimum, bipartite_slots(&self.graph, &loads)));
             }
             let mut new = violated_sets(&self.graph, &loads);

@@ -191,11 +191,11 @@ impl<'a> Programs<'a> {
         };
         let mut scratch = vec![self.facts.count; self.problem.ranks];
         let k = self.problem.ports.k();
-        let is_bi = self.problem.ports.can_exchange();
+        let has_sides = self.problem.ports.can_exchange();
         // By rank: messages so far, out and in.
         let mut used = vec![[0, 0]; self.problem.ranks];
         let mut port = |rank: usize, direction: usize| {
-            let used = &mut used[rank][if is_bi { direction } else { 0 }];
+            let used = &mut used[rank][if has_sides { direction } else { 0 }];
             *used += 1;
             (*used - 1) % k
         };

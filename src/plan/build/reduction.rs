@@ -12,7 +12,9 @@ use crate::schedule::{Layout, Order, Span, Step};
 ///
 /// Rounds only define the order of each rank's steps: the sends of a round come before its
 /// receives. If operand order does not matter, virtual rank `v` is rank `(v + root) mod p`.
-/// Otherwise virtual ranks are the ranks themselves, and rank 0 forwards the result to the root.
+/// Otherwise virtual ranks are the ranks themselves, and rank 0 forwards the result to the root;
+/// what a rank receives in a round is then listed by ascending sender, and each sender holds the
+/// ranks directly behind those that the receiver holds by then.
 #[derive(Debug, Clone)]
 pub(crate) struct Reduction {
     ranks: usize,

@@ -193,7 +193,7 @@ impl<R: Rounds> Exchange<R> {
     #[inline]
     pub(crate) fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
         let (round, slot) = (slot / SLOTS, slot % SLOTS);
-        let (k, bidirectional) = (round, self.ports.can_relay());
+        let (k, relays) = (round, self.ports.can_relay());
         let k = if self.backwards {
             self.rounds.count() - 1 - k
         } else {
@@ -214,7 +214,7 @@ impl<R: Rounds> Exchange<R> {
             }
         };
         // A rank that receives nothing may send at either of the two slots.
-        let first = || !bidirectional && self.rounds.receives_first(k, rank, self.backwards);
+        let first = || !relays && self.rounds.receives_first(k, rank, self.backwards);
         let arrival = match self.arrival {
             Arrival::CombinedAfter(_) if self.rounds.is_one_way(k) => Arrival::Combined,
             arrival => arrival,
@@ -325,8 +325,8 @@ pub(in crate::plan) fn needs_scratch(request: &Request, messages: &[Message]) ->
     if !request.kind.reduces() {
         return false;
     }
-    let bidirectional = request.ports.can_relay();
-    let used = |rank: usize, sends: bool| (rank, sends && bidirectional);
+    let relays = request.ports.can_relay();
+    let used = |rank: usize, sends: bool| (rank, sends && relays);
     let both = |m: &Message| [used(m.from, true), used(m.to, false)];
     // Sorted instead of counted by rank: there may be as many rounds of few messages as ranks.
     let mut all: Vec<_> = messages.iter().flat_map(both).collect();

@@ -24,7 +24,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     published: Some(|x| {
         let share = (x.p - 1.0) / x.p * x.m;
         let time = 2.0 * x.l * x.alpha + 2.0 * share * x.beta + share * x.gamma;
-        x.bidirectional.then(|| Published {
+        x.relays.then(|| Published {
             time,
             clamped: (x.m, time),
             erratum: (!x.ranks.is_power_of_two())

@@ -68,8 +68,8 @@ impl Halving {
         let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
         let members = members_of(p, 0);
         let kept = Kept::new(&members, &blocks, vector.len);
-        let bidirectional = request.ports.can_relay();
-        let scratch = if bidirectional || p < 2 {
+        let relays = request.ports.can_relay();
+        let scratch = if relays || p < 2 {
             0
         } else {
             let halves = (0..2).map(|class| total_len(&kept.spans(class, 1)));

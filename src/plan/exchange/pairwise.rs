@@ -58,14 +58,14 @@ pub(super) struct Partners {
     pub(super) rounds: usize,
     /// The modulus of the sums `r + s`: an odd number on unidirectional ports.
     modulus: usize,
-    bidirectional: bool,
+    relays: bool,
 }
 
 impl Partners {
     pub(super) fn new(request: &Request) -> Partners {
         let p = request.ranks;
-        let bidirectional = request.ports.can_relay();
-        let modulus = if p.is_multiple_of(2) && !bidirectional {
+        let relays = request.ports.can_relay();
+        let modulus = if p.is_multiple_of(2) && !relays {
             p - 1
         } else {
             p
@@ -74,11 +74,11 @@ impl Partners {
             ranks: p,
             rounds: match p {
                 1 => 0,
-                _ if bidirectional => p - 1,
+                _ if relays => p - 1,
                 _ => modulus,
             },
             modulus,
-            bidirectional,
+            relays,
         }
     }
 
@@ -88,7 +88,7 @@ impl Partners {
     pub(super) fn of(&self, k: usize, rank: usize) -> [usize; 2] {
         let (p, n) = (self.ranks, self.modulus);
         let modulo = |sum: usize, n: usize| if sum >= n { sum - n } else { sum };
-        if self.bidirectional {
+        if self.relays {
             return [modulo(rank + k + 1, p), modulo(rank + p - k - 1, p)];
         }
         // One rank would be its own partner. It exchanges with the last rank, which has no part in

@@ -16,14 +16,14 @@ pub(in crate::plan) const REDUCE: Row = Row {
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| {
         let unit = x.beta + x.gamma;
-        if x.bidirectional {
+        if x.relays {
             x.optimum(1.0, (x.p - 2.0) * unit)
         } else {
             x.optimum(2.0, (x.p - 1.0) * unit - 2.0 * x.beta - x.gamma)
         }
     }),
     published: Some(|x| {
-        let (table, fixed, per_segment) = if x.bidirectional {
+        let (table, fixed, per_segment) = if x.relays {
             (TABLE_III, x.p - 2.0, 1.0)
         } else {
             (TABLE_I, x.p - 3.0, 2.0)

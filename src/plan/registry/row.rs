@@ -11,7 +11,8 @@ use crate::plan::space::Variant;
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-/// What the registry says about one algorithm for one collective.
+/// What the registry says about one algorithm for one collective. A tree states its source, rounds
+/// and time, and of the other fields what differs from [`planned_by`].
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// Name, unique within the collective; without the parts of a composition.
@@ -167,8 +168,8 @@ pub enum PortModels {
 impl PortModels {
     /// Whether the port model of `ports` is included.
     pub fn allow(self, ports: Ports) -> bool {
-        let is_bidirectional = ports.can_relay() && ports.k() == 1;
-        self.has(ports) || !is_bidirectional && self.can_use(ports)
+        let relays = ports.can_relay() && ports.k() == 1;
+        self.has(ports) || !relays && self.can_use(ports)
     }
 
     /// `"uni"`, `"bi"` or `"uni, bi"`.
@@ -367,7 +368,8 @@ const fn reversed(planner: Planner) -> Planner {
     }
 }
 
-/// A broadcast: the reversal of a reduction.
+/// A broadcast: the reversal of a reduction. Its closed form is that of the reduction for gamma 0:
+/// see `Algorithm::effective`.
 pub(in crate::plan) const fn broadcast(reduce: Row) -> Row {
     Row {
         collective: Kind::Broadcast,

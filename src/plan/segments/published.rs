@@ -48,7 +48,7 @@ pub struct Published {
 pub(in crate::plan) struct SymbolValues<'r> {
     pub(in crate::plan) request: &'r Request,
     pub(in crate::plan) ranks: usize,
-    pub(in crate::plan) bidirectional: bool,
+    pub(in crate::plan) relays: bool,
     pub(in crate::plan) p: f64,
     pub(in crate::plan) m: f64,
     /// Elements of all blocks together, where there are blocks.
@@ -71,7 +71,7 @@ impl SymbolValues<'_> {
         Some(SymbolValues {
             request,
             ranks: p,
-            bidirectional: request.ports.can_relay(),
+            relays: request.ports.can_relay(),
             p: p as f64,
             m: request.elements() as f64,
             all_blocks: match &request.blocks {
@@ -131,7 +131,7 @@ impl SymbolValues<'_> {
             elements * self.beta,
             elements * self.gamma,
         ];
-        (!self.bidirectional).then_some(terms)
+        (!self.relays).then_some(terms)
     }
 
     /// An algorithm of `fixed + per_segment q` rounds. The best of `(f + c m / s)(alpha + b s)` is

@@ -7,18 +7,29 @@
 //! From [`Request::plan_best`] to a time: [`best_first`] makes each algorithm an [`Offer`], of
 //! variants that [`Evaluator::settle`] gives their segments. That search has the time of what it
 //! finds (`best_segments` in `plan/segments/equal.rs`); what does not split the vector is timed by
-//! [`Evaluator::time`]. Both come to [`Variant::time_within`].
+//! [`Evaluator::time`]. Both come to [`Variant::time_within`], but for uni-greedy and out-of-order,
+//! which time their own segments, and for schedules that are too long to simulate, which have an
+//! upper bound (`Best::executed`).
+//!
+//! The commands come by `PlanTask::choose` of `crates/app`, with an evaluator that looks at memory
+//! and progress, too; `compare` asks it for the variant of each algorithm, and times that by
+//! `Planned::timed`.
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
 //! [`Variant::time_within`] asks
 //!
-//! 1. [`Variant::closed_form`]: the row's formula, where one holds for the costs and this use of
-//!    the ports; its messages cost what `CostModel::slowest_transfer` says;
+//! 1. [`Variant::closed_form`]: the row's formula, where one holds for the costs
+//!    (`Request::closed_forms_hold`) and this use of the ports; its messages cost what
+//!    `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
+//!    (`Algorithm::effective`);
 //! 2. else [`Variant::planned`]: the programs of the row's planner (`plan/registry/planner.rs`),
-//!    which `simulate::stream` times as they are made, without storing them: by the graph where a
-//!    port has calls, by two ranks where all do the same, else by all. A planner that looks at
-//!    the arrivals of late ranks plans also without them, and the faster schedule is taken.
+//!    which `simulate::stream` times as they are made, without storing them
+//!    (`Planned::timed_within`, `DynScheduleSource::timed_within`); stored where they use one
+//!    direction of ports that have both (`OnPorts` in `plan/registry/ports.rs`): by the graph
+//!    where a port has calls, by two ranks where all do the same, else by all. A planner that
+//!    looks at the arrivals of late ranks plans also without them, and the faster schedule is
+//!    taken.
 //!
 //! Among equal times, the earlier algorithm wins: the first in the registry.
 

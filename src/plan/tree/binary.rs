@@ -27,14 +27,14 @@ pub(in crate::plan) const REDUCE: Row = Row {
     covered_ranks: |p| (p + 1).next_power_of_two() - 1,
     best_segment: BestSegment::Formula(|x| {
         let unit = x.beta + x.gamma;
-        if x.bidirectional {
+        if x.relays {
             x.optimum(1.0, (x.n - 2.0) * unit)
         } else {
             x.optimum(3.0, 2.0 * (x.n - 1.0) * unit - 3.0 * x.beta - 2.0 * x.gamma)
         }
     }),
     published: Some(|x| {
-        Some(if x.bidirectional {
+        Some(if x.relays {
             Published {
                 // As printed: 2 (N + q - 1) rounds; the best size and its time follow from
                 // 2 (N + q - 2).

@@ -19,7 +19,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     source: "folklore; Lowery & Langou, section IV",
     rounds: "ceil(log2 p)",
     published: Some(|x| {
-        let table = if x.bidirectional { TABLE_III } else { TABLE_I };
+        let table = if x.relays { TABLE_III } else { TABLE_I };
         Some(Published {
             terms: x.terms(x.l, x.l * x.m),
             ..x.whole(table, x.l)

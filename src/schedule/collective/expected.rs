@@ -231,8 +231,9 @@ impl<'a> Totals<'a> {
         }
         let n = self.inputs[from];
         if !n.is_multiple_of(p) {
+            let kind = self.collective.kind();
             return Err(Error::malformed(format!(
-                "alltoall: rank {from} has {n} input elements in {} spans; give {p} spans, or a multiple of {p} elements",
+                "{kind}: rank {from} has {n} input elements in {} spans; give {p} spans, or a multiple of {p} elements",
                 layout.input.len()
             )));
         }

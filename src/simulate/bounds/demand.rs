@@ -151,6 +151,8 @@ impl Demand {
         }
         let input = |root: usize| inputs.get(root).copied().unwrap_or(0);
         match (row.input.1, row.output.1, root) {
+            // Only the targets need blocks of all.
+            _ if kind.has_targets() && !kind.has_root() => Demand::default(),
             (Extent::Whole, Extent::Whole, Some(root)) if row.input.0 == Holders::Root => {
                 let targets = outputs.iter().enumerate();
                 let targets = targets.filter(|&(r, &n)| r != root && n > 0);

@@ -44,14 +44,15 @@ const COMMANDS: &[&str] = &[
     "export msccl",
     "export dot --rounds",
     "export simgrid --force -o FOLDER",
-    "export mscclpp",
     "export chakra --eager all --alpha 1us --beta 1ns --force -o FOLDER",
 ];
 
 #[test]
 fn all_exports_are_among_the_commands() {
     let exports = ENTRIES.iter().map(|entry| entry.name);
-    for export in exports.filter(|name| name.starts_with("export ")) {
+    // A plan of MSCCL++ is no broadcast or reduce, which the schedules here are.
+    let exports = exports.filter(|name| name.starts_with("export ") && !name.ends_with("mscclpp"));
+    for export in exports {
         let is_tried = COMMANDS
             .iter()
             .any(|command| command.split(" -").next() == Some(export));

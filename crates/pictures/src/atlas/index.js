@@ -1,7 +1,7 @@
 // The index of the atlas: what each algorithm takes on every number of ranks, for the chosen costs.
 const given = JSON.parse(element("data").textContent), plates = await unpack(given.packed);
 [costs.alpha, costs.beta] = given.cost;
-const kinds = [...new Set(plates.map(plate => plate.kind))], models = { bi: "bidirectional", uni: "unidirectional" };
+const kinds = [...new Set(plates.map(plate => plate.kind))], models = given.models;
 const time = row => worth(row.lines), short = t => `${+t.toPrecision(4)}`;
 const whats = {
   "time": [time, short], "time over the bound": [row => time(row) / worth(row.bounds), t => t.toFixed(2)],
@@ -10,7 +10,7 @@ const whats = {
 };
 const choices = { kind: kinds, ports: Object.keys(models), what: Object.keys(whats) };
 for (const [id, list] of Object.entries(choices)) {
-  element(id).replaceChildren(...list.map(text => new Option(models[text] ?? text, text)));
+  element(id).replaceChildren(...list.map(text => new Option(models[text]?.replace(" ports", "") ?? text, text)));
   element(id).onchange = () => { history.replaceState(null, "", addressOf([element("kind").value, element("ports").value])); showAll(id === "kind"); };
 }
 element("plot").before(element("legend"));
@@ -25,7 +25,7 @@ const showAll = anew => {
   });
   const names = [...new Set(here.flatMap(plate => plate.rows.map(row => row.name)))];
   const byTime = element("what").value.startsWith("time");
-  element("title").textContent = `${kind}, ${models[ports]} ports`;
+  element("title").textContent = `${kind}, ${models[ports]}`;
   element("note").textContent = `${element("what").value} by number of ranks; a number opens the player. ` +
     (byTime ? "The fastest are bold. " : "The fewest are bold. ");
   const cell = (name, { ranks, rows, best, missing }) => {

@@ -78,7 +78,7 @@ const showAddress = async () => {
     return;
   }
   element("index").href = `index.html${addressOf([kind, ports])}`;
-  document.title = header.textContent = `${kind} by ${atlas.chosen.map(own => own.name).join(", ")}, ${ranks} ranks, ${ports === "bi" ? "bi" : "uni"}directional ports`;
+  document.title = header.textContent = `${kind} by ${atlas.chosen.map(own => own.name).join(", ")}, ${ranks} ranks, ${atlas.chosen[0].portsInWords}`;
   element("beside").replaceChildren(new Option("choose", ""), ...all.filter(own => !atlas.chosen.includes(own)).map(own => new Option(own.name)));
   element("beside").disabled = atlas.chosen.length === 4;
   element("dropped").textContent = dropped.length ? `Not shown: ${dropped.join(", ")} (${atlas.chosen.length === 4 ? "a page shows four" : "not in this atlas"}).` : "";
