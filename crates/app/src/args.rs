@@ -11,7 +11,7 @@ use crate::delays::DelayArgs;
 use crate::files::Source;
 use crate::forms::{
     AlgorithmList, AlgorithmNames, Count, KindName, OpName, PortNames, RankNumber, Ranks, Rate,
-    Root, RootName, Segment, SegmentCount, SegmentCounts, Size, Sizes, Time, TypeName, parse_kind,
+    Root, RootName, Segment, SegmentCount, SegmentCounts, Size, Sizes, Time, TypeName,
 };
 use crate::nodes::NodeArgs;
 use crate::own_file::{OwnFile, OwnFileName};
@@ -23,8 +23,15 @@ options! {
     /// costs.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Common {
-        /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
-        pub(crate) collective: Option<Kind> = KindName { is_placed: true },
+        /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned);
+        /// or files of schedules, as behind --schedule
+        ///
+        /// A word is a file if it names no collective and has a `.`, `/` or `=`, or is `-`, or
+        /// there is a file or folder of this name: ./reduce is one that is named like a collective.
+        pub(crate) collective: Option<Kind> = KindName {
+            is_placed: true, value: "COLLECTIVE|FILE", takes_words: true,
+            files_are: Some("schedule"),
+        },
 
         /// Read the schedule from a JSON file instead (`-` for standard input); with --bytes at any
         /// multiple of its size. NAME=FILE gives it a name, as the field "name" in the file does;
@@ -76,31 +83,15 @@ options! {
 }
 
 impl Common {
-    /// The collective. It may stand behind the files, too: `--schedule mine.json reduce`.
-    pub(crate) fn collective(&self) -> Option<Kind> {
-        self.collective.or_else(|| self.behind_files())
-    }
-
-    fn behind_files(&self) -> Option<Kind> {
-        let [_, .., OwnFile { name: None, source }] = &self.schedule[..] else {
-            return None;
-        };
-        let is_word = self.collective.is_none() && !source.is_there();
-        let kind = is_word.then(|| parse_kind(source.path().to_str()?).ok());
-        kind.flatten()
-    }
-
     /// The files of `--schedule`; for a folder those in it.
     pub(crate) fn files(&self) -> Result<Vec<OwnFile>> {
-        let words = usize::from(self.behind_files().is_some());
-        let files = &self.schedule[..self.schedule.len() - words];
-        let expanded: Result<Vec<_>> = files.iter().map(OwnFile::expanded).collect();
+        let expanded: Result<Vec<_>> = self.schedule.iter().map(OwnFile::expanded).collect();
         Ok(expanded?.concat())
     }
 
     /// Refuses a schedule for another collective than the one that is asked for.
     pub(crate) fn ensure_performs(&self, kind: Kind, file: &str) -> Result<()> {
-        match self.collective().filter(|&asked| asked != kind) {
+        match self.collective.filter(|&asked| asked != kind) {
             Some(asked) => bail!("{file}: it performs a {kind}, not a {asked}"),
             None => Ok(()),
         }

@@ -9,9 +9,10 @@ mod schema;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 pub use self::given::{Value, Values};
-pub(crate) use self::given::{Wrong, given, words};
+pub(crate) use self::given::{Wrong, completed, given, words};
 pub(crate) use self::schema::schema;
 use crate::files::Source;
 
@@ -297,6 +298,8 @@ pub struct Row {
     pub takes: Takes,
     /// Whether it is known by its place on a command line, and not by its name.
     pub is_placed: bool,
+    /// The option whose values those of its words are that name a file and are none of its own.
+    pub(crate) files_are: Option<&'static str>,
     /// The name on a command line, if it is another one.
     pub long: Option<&'static str>,
     /// Its short names.
@@ -324,7 +327,7 @@ pub struct Row {
     /// The values and their help, if there are only some.
     pub names: fn() -> Vec<(&'static str, &'static str)>,
     /// What is wrong with a word as its value.
-    pub check: fn(&OsStr) -> Result<(), String>,
+    pub(crate) check: fn(&OsStr) -> Result<(), String>,
 }
 
 impl Row {
@@ -343,6 +346,7 @@ impl Row {
             words: Words::Text,
             takes: Takes::Words,
             is_placed: false,
+            files_are: None,
             long: None,
             shorts: &[],
             aliases: &[],
@@ -359,6 +363,23 @@ impl Row {
             check: |_| Ok(()),
         }
     }
+}
+
+impl Row {
+    /// Refuses a word that is no value of it, and names no file where one may stand.
+    pub fn ensure_takes(&self, word: &OsStr) -> Result<(), String> {
+        if self.files_are.is_some() && names_file(word) {
+            return Ok(());
+        }
+        (self.check)(word)
+    }
+}
+
+/// Whether a word is like a path, as no name of a collective is, or there is a file of this name.
+fn names_file(word: &OsStr) -> bool {
+    let is_mark = |byte: &u8| b"./=".contains(byte);
+    let bytes = word.as_encoded_bytes();
+    bytes == b"-" || bytes.iter().any(is_mark) || Path::new(word).exists()
 }
 
 /// A value of an option, as it is given.
@@ -393,7 +414,10 @@ impl<T: Holds<F::Value>, F: Form> Reads<T> for F {
             value,
             times: T::TIMES,
             is_switch: F::IS_SWITCH,
-            words: F::WORDS,
+            words: match row.files_are {
+                Some(_) => Words::Mixed,
+                None => F::WORDS,
+            },
             takes: F::TAKES,
             names: F::names,
             check: |word| F::parse_raw(word).map(|_| ()),

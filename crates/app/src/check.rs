@@ -20,10 +20,10 @@ Examples:
   oneport check broadcast -p 24 --algorithm all
   oneport check reduce -p 9 --algorithm chain --op affine --dtype u64
   oneport plan reduce -p 4 -a chain --segments 2 -o mine.json
-  oneport check --schedule mine.json --ports uni
-  oneport check --schedule mine.json r.json      several files: a table; a folder: its .json files
-  oneport check --schedule answers --like task.json -o grades.csv       an exercise
-  oneport check --schedule mine.json r.json -o corpus.html               a page with a row for each
+  oneport check mine.json --ports uni
+  oneport check mine.json r.json                 several files: a table; a folder: its .json files
+  oneport check answers --like task.json -o grades.csv                  an exercise
+  oneport check mine.json r.json -o corpus.html                          a page with a row for each
   oneport steady --generate fig3 --certificate proof.json
   oneport check --certificate proof.json         that no series of operations is faster
 
@@ -83,7 +83,7 @@ impl Command for CheckArgs {
         if let Some(file) = &self.certificate {
             return certificate::check(common, file, caller);
         }
-        match (common.collective(), &common.files()?[..]) {
+        match (common.collective, &common.files()?[..]) {
             (Some(kind), []) if checks_all(&common.algorithm) => {
                 all(self, &PlanTask::new(common, kind, caller)?)
             }

@@ -434,7 +434,7 @@ impl CompareArgs {
             Some(_) => self.common.typed().0,
         };
         let mut common = own::like_the_first(common)?;
-        let Some(kind) = common.collective() else {
+        let Some(kind) = common.collective else {
             bail!(
                 "give a COLLECTIVE (such as reduce), or --schedule FILE: compare plans all algorithms itself"
             );

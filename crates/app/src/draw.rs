@@ -378,7 +378,7 @@ pub(crate) fn player(shown: Shown, info: &ScheduleInfo, unit: Unit) -> Option<Pl
 
 /// The schedules to draw: each file, or the plan of each algorithm.
 fn inputs(common: &Common, caller: &Caller) -> Result<Vec<Input>> {
-    let (files, kind) = (common.files()?, common.collective());
+    let (files, kind) = (common.files()?, common.collective);
     let mut each = vec![common.clone(); files.len().max(common.algorithm.names().len()).max(1)];
     for (one, file) in each.iter_mut().zip(files) {
         (one.schedule, one.collective) = (vec![file], kind);

@@ -192,9 +192,6 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
         return Ok(*kind);
     }
     text.parse::<Kind>().map_err(|error| {
-        if text.contains(['.', '/']) {
-            return format!("a schedule in a file is given by --schedule {text}");
-        }
         let names = Kind::ALL.iter().map(|k| k.name());
         with_similar(&error.to_string(), text, names)
     })

@@ -61,7 +61,7 @@ impl Common {
         if self.algorithm == AlgorithmNames::All {
             bail!("--algorithm all is for check and compare: name some, or let auto choose");
         }
-        match (&self.files()?[..], self.collective()) {
+        match (&self.files()?[..], self.collective) {
             ([file], _) => self.read(file),
             (files @ [_, ..], _) => bail!(
                 "--schedule names {} files, this command takes one",

@@ -50,13 +50,13 @@ mod writer;
 
 use std::fmt::Debug;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow, bail};
 use serde_json::{Map, Value as Json};
 
 pub use answer::Answer;
 use answer::JsonForms;
 pub use args::{element_type_like, operator_like};
-use ask::{Given, Options, Row, Times, Value, Values};
+use ask::{Given, Options, Row, Value, Values};
 pub use caller::{Bar, Caller, Progress, Terminal};
 use input::Input;
 pub use output::{VERSION, quoted};
@@ -194,11 +194,13 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Of a command with these values of its options; `None` if something is missing or wrong.
-    pub fn of(entry: &Entry, given: &Given) -> Option<Ask> {
-        Some(Ask {
+    /// Of a command with these values of its options; an error if they cannot be given together.
+    pub fn of(entry: &Entry, given: Given) -> Result<Ask, String> {
+        let given = ask::completed(&(entry.rows)(), given)?;
+        let command = (entry.read)(&given);
+        Ok(Ask {
             name: entry.name,
-            command: (entry.read)(given)?,
+            command: command.ok_or_else(|| format!("'{}' needs a format", entry.name))?,
         })
     }
 
@@ -222,7 +224,7 @@ impl Ask {
     pub fn by_name(words: &[impl AsRef<str>], options: &Values) -> Result<Ask> {
         let (entry, values) = named(words, options)?;
         let given = ask::given(&(entry.rows)(), &values)?;
-        Ask::of(entry, &given).with_context(|| format!("'{}' needs a format", entry.name))
+        Ask::of(entry, given).map_err(Error::msg)
     }
 
     /// Where ranks run, of a command that runs any.
@@ -300,7 +302,7 @@ fn named(words: &[impl AsRef<str>], options: &Values) -> Result<(&'static Entry,
         ([word], Some(row)) => {
             values.insert(row.name.into(), Value::Word((*word).into()));
         }
-        (_, Some(row)) if row.times == Times::AnyNumber => {
+        (_, Some(row)) if row.takes_several() => {
             let placed = placed.iter().map(|word| (*word).to_string());
             values.insert(row.name.into(), Value::Words(placed.collect()));
         }

@@ -107,7 +107,7 @@ fn text_bytes(schedule: &Schedule) -> u128 {
 }
 
 fn table(args: &Common, rank: Option<usize>, caller: &Caller) -> Result<String> {
-    let Some(kind) = args.collective() else {
+    let Some(kind) = args.collective else {
         bail!("--table needs a COLLECTIVE, such as broadcast");
     };
     let (shows, ranks) = match (rank, args.ranks()?) {

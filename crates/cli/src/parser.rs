@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser};
 use clap::builder::{TypedValueParser, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use oneport::mpi::is_launched;
 use oneport_app::ask::{Given, Item, Row, Times, Words};
@@ -44,7 +45,7 @@ fn help_of(doc: &str) -> (String, Option<String>) {
 }
 
 fn values_of(row: &Row) -> ValueParser {
-    let check = row.check;
+    let row = *row;
     let names = (row.names)();
     if !names.is_empty() {
         let values = names.into_iter().map(|(name, doc)| match help_of(doc).0 {
@@ -56,12 +57,12 @@ fn values_of(row: &Row) -> ValueParser {
     match row.words {
         Words::Text => {
             let parser = StringValueParser::new();
-            ValueParser::new(parser.try_map(move |text| check(text.as_ref())))
+            ValueParser::new(parser.try_map(move |text| row.ensure_takes(text.as_ref())))
         }
         Words::Files => ValueParser::path_buf(),
-        Words::Mixed => {
-            ValueParser::new(OsStringValueParser::new().try_map(move |word| check(&word)))
-        }
+        Words::Mixed => ValueParser::new(
+            OsStringValueParser::new().try_map(move |word| row.ensure_takes(&word)),
+        ),
     }
 }
 
@@ -80,15 +81,10 @@ fn argument(row: &Row) -> Arg {
     arg = arg
         .aliases(row.hidden_aliases.iter().copied())
         .visible_aliases(row.aliases.iter().copied())
-        .conflicts_with_all(row.conflicts)
-        .required_unless_present_any(row.or_one_of)
         .hide(row.is_hidden)
         .hide_short_help(row.only_in_long_help);
     if let Some(heading) = row.heading {
         arg = arg.help_heading(heading);
-    }
-    for other in row.requires {
-        arg = arg.requires(*other);
     }
     if row.is_switch {
         return arg.action(ArgAction::SetTrue);
@@ -113,11 +109,11 @@ fn argument(row: &Row) -> Arg {
         arg = arg.value_delimiter(',');
     }
     match row.times {
-        Times::AtMostOnce => arg.action(ArgAction::Set),
-        Times::Once => arg.required(row.default.is_none()),
-        Times::AnyNumber if row.is_placed || row.takes_words => {
+        _ if row.takes_words || row.is_placed && row.takes_several() => {
             arg.action(ArgAction::Append).num_args(1..)
         }
+        Times::AtMostOnce => arg.action(ArgAction::Set),
+        Times::Once => arg.required(row.default.is_none()),
         Times::AnyNumber => arg.action(ArgAction::Append),
     }
 }
@@ -135,10 +131,9 @@ fn command(entry: &Entry, name: &'static str) -> Command {
     command.args((entry.rows)().iter().map(argument))
 }
 
-/// What the words of a command line give, and the defaults of what they do not. A launcher of MPI
-/// gives where ranks run.
+/// What the words of a command line give. A launcher of MPI gives where ranks run.
 fn given(rows: &[Row], matches: &ArgMatches) -> Given {
-    let given = |row: &&Row| !row.is_switch || matches.get_flag(row.name);
+    let given = |row: &&Row| matches.value_source(row.name) == Some(ValueSource::CommandLine);
     let words = |row: &Row| {
         let words = matches.get_raw(row.name)?;
         let items = words.map(|word| Item::Word(word.into()));
@@ -264,9 +259,12 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Asked, clap::Error> {
         return Ok(Asked::Completions(completions::form(found)));
     }
     let entry = ENTRIES.iter().find(|entry| entry.name == name);
-    let ask = entry.and_then(|entry| Ask::of(entry, &given(&(entry.rows)(), found)));
-    ask.map(Asked::Command)
-        .ok_or_else(|| parser.error(ErrorKind::MissingSubcommand, "no command"))
+    let entry = entry.ok_or_else(|| parser.error(ErrorKind::MissingSubcommand, "no command"))?;
+    let ask = Ask::of(entry, given(&(entry.rows)(), found));
+    ask.map(Asked::Command).map_err(|wrong| {
+        let mut command = parent(&parser, &words).clone();
+        command.error(ErrorKind::ArgumentConflict, wrong)
+    })
 }
 
 /// The last of the commands that the words name, one below the other.

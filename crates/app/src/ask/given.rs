@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Given, Item, Row, Takes, Times};
@@ -88,6 +89,11 @@ impl Row {
         }
     }
 
+    /// Whether several words may be given.
+    pub fn takes_several(&self) -> bool {
+        self.times == Times::AnyNumber || self.takes_words
+    }
+
     /// The option as messages show it.
     fn shown(&self) -> String {
         let (long, value) = (self.long(), self.value());
@@ -96,7 +102,7 @@ impl Row {
             _ if self.is_switch => format!("--{long}"),
             _ if !self.is_placed => format!("--{long} <{value}>{more}"),
             Times::Once => format!("<{value}>"),
-            Times::AtMostOnce => format!("[{value}]"),
+            Times::AtMostOnce => format!("[{value}]{more}"),
             Times::AnyNumber => format!("[{value}]..."),
         }
     }
@@ -124,7 +130,7 @@ impl Row {
             }
             Value::Word(word) if self.is_list => word.split(',').map(str::to_string).collect(),
             Value::Word(word) => vec![word.clone()],
-            Value::Words(words) if self.times == Times::AnyNumber => words.clone(),
+            Value::Words(words) if self.takes_several() => words.clone(),
             Value::Words(words) => vec![words.join(",")],
             Value::Content(_) | Value::Schedule(_) if self.takes != Takes::Content => {
                 return Err(format!("'{}' reads no file", self.shown()));
@@ -140,7 +146,8 @@ impl Row {
             let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
             return Err(format!("{invalid} [possible values: {}]", names.join(", ")));
         }
-        (self.check)(word.as_ref()).map_err(|why| format!("{invalid}: {why}"))
+        self.ensure_takes(word.as_ref())
+            .map_err(|why| format!("{invalid}: {why}"))
     }
 }
 
@@ -155,7 +162,7 @@ fn called<'r>(rows: &'r [Row], name: &str) -> Result<&'r Row, Wrong> {
     })
 }
 
-/// What values give of these options, and the defaults of the others.
+/// What values give of these options.
 pub(crate) fn given(rows: &[Row], values: &Values) -> Result<Given, Wrong> {
     let said = Wrong::Said;
     let mut given = Given::new();
@@ -181,13 +188,53 @@ pub(crate) fn given(rows: &[Row], values: &Values) -> Result<Given, Wrong> {
             return Err(Wrong::Said(again));
         }
     }
-    together(rows, &given).map_err(said)?;
+    Ok(given)
+}
+
+/// What is given, with the defaults of the other options; refuses what cannot be given together.
+pub(crate) fn completed(rows: &[Row], mut given: Given) -> Result<Given, String> {
+    for row in rows {
+        if let Some(files) = row.files_are {
+            take_files(row, files, &mut given)?;
+        }
+    }
+    together(rows, &given)?;
     for row in rows {
         if let (Some(default), false) = (row.default, given.contains_key(row.name)) {
             given.insert(row.name, vec![Item::Word(default.into())]);
         }
     }
     Ok(given)
+}
+
+/// Leaves an option its own values and takes the other words as values of the option of `files`; a
+/// word behind several of these that names no file may be a value, too, as in `--schedule a.json
+/// reduce`.
+fn take_files(row: &Row, files: &'static str, given: &mut Given) -> Result<(), String> {
+    let is_own = |item: &Item| matches!(item, Item::Word(word) if (row.check)(word).is_ok());
+    let placed = given.remove(row.name).unwrap_or_default();
+    let (mut own, mut named): (Vec<_>, Vec<_>) = placed.into_iter().partition(is_own);
+    named.extend(given.remove(files).unwrap_or_default());
+    if let [_, .., last @ Item::Word(word)] = &named[..]
+        && own.is_empty()
+        && is_own(last)
+        && !Path::new(word).exists()
+    {
+        own.extend(named.pop());
+    }
+    if own.len() > 1 {
+        let shown = row.shown();
+        let count = own.len();
+        return Err(format!(
+            "'{shown}' takes one name besides files, not {count}"
+        ));
+    }
+    for (name, items) in [(row.name, own), (files, named)] {
+        if !items.is_empty() {
+            given.insert(name, items);
+        }
+    }
+    Ok(())
 }
 
 /// Refuses options that cannot be given together, and those without others.

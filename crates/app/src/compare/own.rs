@@ -118,9 +118,7 @@ pub(super) fn like_the_first(mut common: Common) -> Result<Common> {
     let kind = request.get_collective();
     common.ensure_performs(kind, &file.source.name())?;
     let bytes = |elements: usize| elements as u64 * request.get_element_bytes();
-    if common.collective().is_none() {
-        common.collective = Some(kind);
-    }
+    common.collective.get_or_insert(kind);
     common.ranks = Some(Ranges::single(request.ranks() as u64));
     common.root.get_or_insert(Root::Rank(request.get_root()));
     if common.targets.is_empty() {

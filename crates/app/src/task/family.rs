@@ -49,7 +49,7 @@ impl Common {
     /// Whether the algorithms of one tree are still to be found.
     fn seeks_one_tree(&self) -> bool {
         let vector = &self.vector;
-        let reduces = self.collective().is_some_and(|kind| kind.reduces());
+        let reduces = self.collective.is_some_and(|kind| kind.reduces());
         vector.same_bits == Some(SameBits::Tree)
             && vector.same_bits()
             && reduces
@@ -79,7 +79,7 @@ fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
     for (number, point) in (0..).zip(points.iter()) {
         let mut point = point.clone();
         point.vector.same_bits = Some(SameBits::Ranks);
-        let Some(kind) = point.collective() else {
+        let Some(kind) = point.collective else {
             continue;
         };
         let task = PlanTask::new(&point, kind, caller)?;

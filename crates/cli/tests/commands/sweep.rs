@@ -567,6 +567,10 @@ fn several_schedules_are_listed_alike_everywhere() {
         "--schedule in/a.json in/b.json",
         "--schedule in/a.json --schedule in/b.json",
         "--schedule in",
+        "in/a.json in/b.json",
+        "in/a.json --schedule in/b.json",
+        "in",
+        "in/a.json reduce -p 4 --bytes 8 in/b.json",
         "reduce -p 4 --bytes 8 --schedule in",
         "--schedule in/a.json in/b.json reduce -p 4 --bytes 8",
     ] {
@@ -603,12 +607,28 @@ fn several_schedules_are_listed_alike_everywhere() {
     ] {
         make(&format!("{command} reduce --schedule in/a.json"));
         make(&format!("{command} --schedule in/a.json reduce"));
+        make(&format!("{command} in/a.json reduce"));
+        make(&format!("{command} reduce in/a.json"));
         let other = format!("{command} broadcast --schedule in/a.json");
         let message = failure(oneport(&other).current_dir(&folder), 2);
         assert!(
             message.contains("in/a.json: it performs a reduce, not a broadcast"),
             "{message}"
         );
+    }
+    // A collective wins over a file of its name, and a file over no collective.
+    for name in ["reduce", "own"] {
+        fs::copy(folder.join("in/a.json"), folder.join(name)).unwrap();
+    }
+    assert_eq!(json_in(&folder, "check reduce -p 3")["ranks"], 3);
+    for (file, input) in [("./reduce", ""), ("own", ""), ("-", "in/a.json")] {
+        let mut command = oneport(&format!("check {file} --json"));
+        if !input.is_empty() {
+            command.pipe_stdin(folder.join(input)).unwrap();
+        }
+        let output = command.current_dir(&folder).output().unwrap();
+        let checked: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(checked["ranks"], 4, "{file}");
     }
     fs::create_dir(folder.join("empty")).unwrap();
     for command in ["check", "compare", "simulate"] {

@@ -106,10 +106,11 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
             "simulate redcue",
             "unknown collective 'redcue'; did you mean 'reduce'? Choose one of broadcast",
         ),
-        (
-            "check mine.json",
-            "a schedule in a file is given by --schedule mine.json",
-        ),
+        ("check mine.json", "cannot read mine.json: No such file"),
+        ("check no/such/file", "cannot read no/such/file: No such"),
+        ("check .", "is a folder without .json files"),
+        ("check reduce scan", "takes one name besides files, not 2"),
+        ("tune mine.json", "unknown collective 'mine.json'"),
         ("list bin", "unknown algorithm 'bin'; did you mean 'bine'?"),
         ("list sort", "choose one of broadcast, reduce"),
         ("run reduce -np 4", "write the number of ranks as -p 8"),
@@ -162,6 +163,7 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
             "cannot read no/such/file.json",
         ),
         ("simulate --schedule .", "is a folder"),
+        ("simulate x.json --segment 8", "cannot be used with"),
         ("compare reduce -o x.pdf", "or .svg (rsvg-convert -f pdf"),
         ("draw reduce -o x.pdf", "FILE.svg (rsvg-convert -f pdf"),
         (
