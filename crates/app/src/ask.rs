@@ -363,9 +363,7 @@ impl Row {
             check: |_| Ok(()),
         }
     }
-}
 
-impl Row {
     /// Refuses a word that is no value of it, and names no file where one may stand.
     pub fn ensure_takes(&self, word: &OsStr) -> Result<(), String> {
         if self.files_are.is_some() && names_file(word) {

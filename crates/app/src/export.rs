@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use oneport::internal::budget::memory::{MSCCL_LINE_BYTES, WRITTEN_STEP_BYTES};
 use oneport_formats::simgrid::Network;
-use oneport_formats::{Written, chakra, dot, goal, msccl, mscclpp, simgrid};
+use oneport_formats::{Written, WrittenFolder, chakra, dot, goal, msccl, mscclpp, simgrid};
 
 use crate::prelude::*;
 use crate::writer::NewFolder;
@@ -256,12 +256,7 @@ impl Command for Simgrid {
                 cost: input.cost.clone(),
                 second,
             };
-            let (files, command) = simgrid::write(&input.schedule, &options)?;
-            let files = files
-                .into_iter()
-                .map(|(name, text)| (name, text.into_bytes()));
-            let run = format!("{command} -np {}", input.schedule.ranks());
-            Ok((files.collect(), vec![run]))
+            Ok(simgrid::write(&input.schedule, &options)?)
         })
     }
 }
@@ -274,20 +269,11 @@ impl Command for ExportChakra {
             |input, second| {
                 let cost = input.cost.clone();
                 let options = chakra::ChakraOptions { cost, second };
-                let (files, mut notes) = chakra::write(&input.schedule, &options)?;
-                notes.insert(0, CHAKRA_COMMAND.into());
-                Ok((files, notes))
+                Ok(chakra::write(&input.schedule, &options)?)
             },
         )
     }
 }
-
-const CHAKRA_COMMAND: &str = "AstraSim_Analytical_Congestion_Aware --workload-configuration=trace \
-    --network-configuration=network.yml --system-configuration=SYSTEM.json \
-    --remote-memory-configuration=MEMORY.json";
-
-/// Files by name, and remarks on them.
-type Files = (Vec<(String, Vec<u8>)>, Vec<String>);
 
 impl ToFolder {
     /// Writes files for which, beside the steps, there are so many `parts` by the number of ranks;
@@ -296,7 +282,7 @@ impl ToFolder {
         &self,
         caller: &Caller,
         parts: impl FnOnce(u128) -> u128,
-        write: impl FnOnce(&Input, f64) -> Result<Files>,
+        write: impl FnOnce(&Input, f64) -> Result<WrittenFolder>,
     ) -> Result<Answer> {
         let folder = self.output.display();
         self.ensure_new_folder()?;
@@ -308,16 +294,17 @@ impl ToFolder {
             parts * u128::from(WRITTEN_STEP_BYTES),
             LARGE_SCHEDULE,
         )?;
-        let (files, notes) = write(&input, input.unit.seconds())?;
+        let written = write(&input, input.unit.seconds())?;
         let _made = NewFolder::make(&self.output)?;
-        for (name, content) in &files {
+        for (name, content) in &written.files {
             caller.write_file(&self.output.join(name), content)?;
         }
         caller.note(format!(
             "{} files written to {folder}; run there:",
-            files.len()
+            written.files.len()
         ));
-        caller.notes(&notes);
+        caller.note(written.command);
+        caller.notes(&written.notes);
         Ok(Answer::default())
     }
 

@@ -158,29 +158,6 @@ pub(crate) struct Access {
     pub(crate) number: Option<u32>,
 }
 
-/// Why accesses are not known to be in order.
-pub(crate) enum Unordered {
-    /// Two nodes race.
-    Race(u32, u32),
-    /// It takes too long to tell.
-    TooLong,
-}
-
-impl Unordered {
-    /// The error, `race` that of two nodes.
-    pub(crate) fn error(self, race: impl FnOnce(u32, u32) -> Error) -> Error {
-        match self {
-            Unordered::Race(a, b) => race(a, b),
-            Unordered::TooLong => Error::malformed(
-                "too many pairs of steps access the same chunks without waiting for each other directly: whether \
-                 all are ordered would take too long to tell",
-            ),
-        }
-    }
-}
-
-/// In place of a node: none.
-pub(crate) const NONE: u32 = u32::MAX;
 /// Nodes that a search for one pair visits before the pair is left for [`RaceSearch::far_pairs`].
 /// Other tools and oneport let steps wait for the last access itself, or for one a few steps later.
 const NEAR: usize = 256;
@@ -195,36 +172,23 @@ pub(crate) struct HappensBefore {
     predecessors: Grouped,
     /// By node: the number of nodes on the longest path to it.
     depth: Vec<u32>,
-    /// By node: its rank.
-    rank: Vec<u32>,
     /// By node: a number that it shares with the nodes of its thread block, if these run in the
     /// order of their numbers.
     chain: Vec<u32>,
     /// By node: the first node of a chain that comes after it, or itself if it is in one: who comes
     /// after a later one of that chain comes after the node.
     joined: Vec<u32>,
-    /// By node: the last node up to it, in its chain, that waits for one of another chain of the
-    /// rank; if none, [`NONE`].
-    last_wait: Vec<u32>,
 }
 
 impl HappensBefore {
     /// `edges` have no cycle.
-    pub(crate) fn new(
-        edges: &[Edge],
-        rank: Vec<u32>,
-        chain: Vec<u32>,
-        joined: Vec<u32>,
-        last_wait: Vec<u32>,
-    ) -> HappensBefore {
-        let paths = longest_paths(rank.len(), edges, |_| 0).unwrap_or_default();
+    pub(crate) fn new(edges: &[Edge], chain: Vec<u32>, joined: Vec<u32>) -> HappensBefore {
+        let paths = longest_paths(chain.len(), edges, |_| 0).unwrap_or_default();
         HappensBefore {
-            predecessors: Grouped::new(rank.len(), edges.iter().copied()),
+            predecessors: Grouped::new(chain.len(), edges.iter().copied()),
             depth: paths.into_iter().map(|(_, depth)| id(depth)).collect(),
-            rank,
             chain,
             joined,
-            last_wait,
         }
     }
 
@@ -235,12 +199,14 @@ impl HappensBefore {
     /// found, it is enough that a read comes after the last write, and a write after all reads
     /// since: linear in the number of accesses, where nodes wait for those before them more or less
     /// directly. It fails for nodes that overlap in so many pairs that it takes too long to tell.
+    /// `race` is the error for two nodes.
     pub(crate) fn ensure_ordered(
         &self,
         ranks: usize,
         mut accesses: impl FnMut(usize, &mut Vec<Access>),
-    ) -> Result<(), Unordered> {
-        let mut search = RaceSearch::new(self);
+        race: impl Fn(u32, u32) -> Error,
+    ) -> Result<()> {
+        let mut search = RaceSearch::new(self, &race);
         let (mut of_rank, mut before) = (Vec::new(), Vec::new());
         for rank in 0..ranks {
             accesses(rank, &mut of_rank);
@@ -404,6 +370,8 @@ impl Chunks {
 
 struct RaceSearch<'g> {
     graph: &'g HappensBefore,
+    /// The error for two nodes.
+    race: &'g dyn Fn(u32, u32) -> Error,
     /// By node: the last search that visited it.
     visited: Vec<u32>,
     searches: u32,
@@ -413,10 +381,11 @@ struct RaceSearch<'g> {
 }
 
 impl<'g> RaceSearch<'g> {
-    fn new(graph: &'g HappensBefore) -> Self {
+    fn new(graph: &'g HappensBefore, race: &'g dyn Fn(u32, u32) -> Error) -> Self {
         RaceSearch {
             graph,
-            visited: vec![0; graph.rank.len()],
+            race,
+            visited: vec![0; graph.chain.len()],
             searches: 0,
             visits: 0,
             far: Vec::new(),
@@ -424,62 +393,48 @@ impl<'g> RaceSearch<'g> {
     }
 
     /// Demands that `a`, which the sweep met first, comes before `b`.
-    fn require(&mut self, a: u32, b: u32) -> Result<(), Unordered> {
+    fn require(&mut self, a: u32, b: u32) -> Result<()> {
         match self.near(a, b) {
             Some(true) => {}
-            Some(false) => return Err(Unordered::Race(a, b)),
+            Some(false) => return Err((self.race)(a, b)),
             None => self.far.push((a, b)),
         }
         self.ensure_time()
     }
 
-    fn ensure_time(&self) -> Result<(), Unordered> {
-        if self.visits > MAX_VISITS + 256 * self.visited.len() {
-            Err(Unordered::TooLong)
-        } else {
-            Ok(())
+    fn ensure_time(&self) -> Result<()> {
+        if self.visits <= MAX_VISITS + 256 * self.visited.len() {
+            return Ok(());
         }
+        Err(Error::malformed(
+            "too many pairs of steps access the same chunks without waiting for each other directly: whether \
+             all are ordered would take too long to tell",
+        ))
     }
 
-    /// Whether `a` comes before `b`, if that is found close to `b`: first by what the steps of the
-    /// rank wait for, then through messages.
+    /// Whether `a` comes before `b`, if that is found close to `b` in a search backwards.
     fn near(&mut self, a: u32, b: u32) -> Option<bool> {
-        if self.graph.same_chain(a, b) || self.search(a, b, true) == Some(true) {
+        if self.graph.same_chain(a, b) {
             return Some(true);
         }
-        self.search(a, b, false)
-    }
-
-    /// Searches backwards from `b` for `a`, through all predecessors or, `in_rank`, only from steps
-    /// of the rank to what they wait for. `None` if it is not found close to `b`.
-    fn search(&mut self, a: u32, b: u32, in_rank: bool) -> Option<bool> {
         let least = self.graph.depth[a as usize];
         let joined = self.graph.joined[a as usize];
-        let rank = self.graph.rank[b as usize];
         self.searches += 1;
         let mut open = SmallVec::<[u32; 32]>::from_slice(&[b]);
-        for _ in 0..NEAR {
-            let Some(mut node) = open.pop() else {
+        for at in 0..NEAR {
+            let Some(&node) = open.get(at) else {
                 return Some(false);
             };
             self.visits += 1;
-            if in_rank {
-                node = self.graph.last_wait[node as usize];
-                if node == NONE {
-                    continue;
-                }
-            }
             for i in 0..self.graph.predecessors(node).len() {
                 let before = self.graph.predecessors(node)[i];
                 if before == a || before >= joined && self.graph.same_chain(before, joined) {
                     return Some(true);
                 }
-                if !in_rank || self.graph.rank[before as usize] == rank {
-                    self.visit(before, least, &mut open);
-                }
+                self.visit(before, least, &mut open);
             }
         }
-        open.is_empty().then_some(false)
+        None
     }
 
     /// Adds a node to those that a search has still to look at, if a node of depth `least` may come
@@ -493,7 +448,7 @@ impl<'g> RaceSearch<'g> {
     }
 
     /// Decides the pairs that are left, many in one pass over the nodes between them.
-    fn far_pairs(mut self) -> Result<(), Unordered> {
+    fn far_pairs(mut self) -> Result<()> {
         if self.far.is_empty() {
             return Ok(());
         }
@@ -528,7 +483,7 @@ impl<'g> RaceSearch<'g> {
             }
             for (i, &(a, b)) in pairs.iter().enumerate() {
                 if after[b as usize][i / 64] >> (i % 64) & 1 == 0 {
-                    return Err(Unordered::Race(a, b));
+                    return Err((self.race)(a, b));
                 }
             }
             self.visits += end - start;

@@ -24,7 +24,7 @@
 use prost::{Message, Oneof};
 
 use crate::goal::{GoalOp, OpKind, RankGraph, schedule_of_graphs};
-use crate::{computation, ensure_own_ports, tags};
+use crate::{WrittenFolder, computation, ensure_own_ports, events, tags};
 use oneport::error::{Error, Result};
 use oneport::internal::numbers::{bytes, truncated};
 use oneport::machine::CostModel;
@@ -95,8 +95,9 @@ pub struct ChakraOptions {
     pub second: f64,
 }
 
-/// Files with their names, and remarks.
-pub type Traces = (Vec<(String, Vec<u8>)>, Vec<String>);
+const COMMAND: &str = "AstraSim_Analytical_Congestion_Aware --workload-configuration=trace \
+    --network-configuration=network.yml --system-configuration=SYSTEM.json \
+    --remote-memory-configuration=MEMORY.json";
 
 /// Writes a schedule: `trace.RANK.et` for each rank, and `network.yml`, the analytical network with
 /// the costs. Time and memory are linear in the number of steps, as those of simulating it, and in
@@ -106,7 +107,7 @@ pub type Traces = (Vec<(String, Vec<u8>)>, Vec<String>);
 /// Several ports of a kind (a rank has one send in flight), messages without elements, late ranks,
 /// overlap, shared ports, costs in pieces or that differ between links, messages that keep a link
 /// for less than a nanosecond, and a schedule that the model cannot time.
-pub fn write(schedule: &Schedule, options: &ChakraOptions) -> Result<Traces> {
+pub fn write(schedule: &Schedule, options: &ChakraOptions) -> Result<WrittenFolder> {
     ensure_own_ports(schedule, "Chakra")?;
     let cost = &*schedule.collective().kind().costs(&options.cost);
     let empty = |s: &Step| s.peer().is_some() && s.is_empty();
@@ -132,12 +133,14 @@ pub fn write(schedule: &Schedule, options: &ChakraOptions) -> Result<Traces> {
         let program = &schedule.programs()[rank];
         order.analyse(program, schedule.ports(), false, &mut scratch)?;
         let mut trace = Trace::new(schedule, rank, options);
-        for (i, &tag) in tags.iter().enumerate() {
-            if let Some(peer) = program[i].peer() {
-                trace.transfer((i, peer, tag), &order, &simulation);
-            }
-            if program[i].computes() {
-                trace.compute(i, &order, &simulation);
+        for (i, (step, &tag)) in program.iter().zip(tags).enumerate() {
+            for (event, before) in events(i, step, &order) {
+                match step.peer() {
+                    Some(peer) if !event.is_computed() => {
+                        trace.transfer(event, (peer, tag), &before, &simulation);
+                    }
+                    _ => trace.compute(event, &before, &simulation),
+                }
             }
         }
         same &= trace.is_same;
@@ -164,7 +167,12 @@ pub fn write(schedule: &Schedule, options: &ChakraOptions) -> Result<Traces> {
          rank receives several messages at once"
             .into()
     });
-    Ok((files, notes))
+    let command = COMMAND.into();
+    Ok(WrittenFolder {
+        files,
+        command,
+        notes,
+    })
 }
 
 /// A network that takes as long for a message as the model.
@@ -240,16 +248,17 @@ impl Trace<'_> {
         }
     }
 
-    /// Adds the transfer of step `i` to or from rank `peer`.
+    /// Adds a transfer to or from rank `peer`, behind what is `before` it.
     fn transfer(
         &mut self,
-        (i, peer, tag): (usize, usize, usize),
-        order: &LocalOrder,
+        event: Event,
+        (peer, tag): (usize, usize),
+        before: &[Event],
         simulation: &Simulation,
     ) {
+        let i = event.step();
         let step = &self.schedule.programs()[self.rank][i];
-        let event = Event::transferred(i);
-        let (deps, ready) = self.after(order.before_start(i), None);
+        let (deps, ready) = self.after(before);
         let (mut sent, mut done) = (0.0, 0.0);
         if let Some(node) = simulation.prepared().node(self.rank, event) {
             sent = simulation.finish_at(node, End::Sender);
@@ -284,14 +293,11 @@ impl Trace<'_> {
         );
     }
 
-    /// Adds the computation of step `i`, if it takes time.
-    fn compute(&mut self, i: usize, order: &LocalOrder, simulation: &Simulation) {
+    /// Adds a computation behind what is `before` it, if it takes time.
+    fn compute(&mut self, event: Event, before: &[Event], simulation: &Simulation) {
+        let i = event.step();
         let step = &self.schedule.programs()[self.rank][i];
-        let event = Event::computed(i);
-        let (deps, ready) = match step.peer() {
-            Some(_) => self.after(order.before_compute(i), Some(Event::transferred(i))),
-            None => self.after(order.before_start(i), None),
-        };
+        let (deps, ready) = self.after(before);
         let (cost, element_bytes) = (&self.options.cost, self.schedule.element_bytes());
         let time = computation(cost, self.rank, step, element_bytes);
         let node = simulation.prepared().node(self.rank, event);
@@ -315,8 +321,8 @@ impl Trace<'_> {
     }
 
     /// The nodes that these events wait for, and when all of them are done in the model.
-    fn after(&self, events: &[Event], more: Option<Event>) -> (Vec<u64>, f64) {
-        let indices = || events.iter().chain(&more).map(|event| event.index());
+    fn after(&self, events: &[Event]) -> (Vec<u64>, f64) {
+        let indices = || events.iter().map(|event| event.index());
         let mut nodes: Vec<u64> = indices()
             .flat_map(|i| self.ends[i].iter().copied())
             .collect();

@@ -43,7 +43,7 @@ use serde::Serialize;
 use self::clock::GoalClock;
 pub use self::read::read;
 pub(crate) use self::read::{GoalOp, OpKind, RankGraph, schedule_of_graphs};
-use super::{Written, ensure_own_ports, tags};
+use super::{Written, ensure_own_ports, events, tags};
 use oneport::error::Result;
 use oneport::internal::json_line;
 use oneport::machine::CostModel;
@@ -167,42 +167,36 @@ impl RankedStep<'_> {
     fn write(&self, text: &mut String, clock: &GoalClock, tag: usize, order: &LocalOrder) {
         let (i, step) = (self.i, &self.program[self.i]);
         let _ = writeln!(text, "// {}", json_line(step));
-        let started = self.label(Event::transferred(i));
-        if let Some(peer) = step.peer() {
-            let (what, to) = if step.is_send() {
-                ("send", "to")
-            } else {
-                ("recv", "from")
-            };
-            let n = clock.size(step);
-            let _ = write!(text, "{started}: {what} {n}b {to} {peer} tag {tag}");
-            if let Some(port @ 1..) = step.port() {
-                let _ = write!(text, " nic {port}");
+        for (event, before) in events(i, step, order) {
+            let label = self.label(event);
+            match step.peer() {
+                Some(peer) if !event.is_computed() => {
+                    let (what, to) = if step.is_send() {
+                        ("send", "to")
+                    } else {
+                        ("recv", "from")
+                    };
+                    let n = clock.size(step);
+                    let _ = write!(text, "{label}: {what} {n}b {to} {peer} tag {tag}");
+                    if let Some(port @ 1..) = step.port() {
+                        let _ = write!(text, " nic {port}");
+                    }
+                    text.push('\n');
+                }
+                _ => {
+                    let time = clock.count(clock.computation(self.rank, step));
+                    let _ = writeln!(text, "{label}: calc {time}");
+                }
             }
-            text.push('\n');
-            self.requires(text, &started, order.before_start(i));
-        }
-        if step.computes() {
-            let computed = self.label(Event::computed(i));
-            let time = clock.count(clock.computation(self.rank, step));
-            let _ = writeln!(text, "{computed}: calc {time}");
-            if step.peer().is_some() {
-                let _ = writeln!(text, "{computed} requires {started}");
-                self.requires(text, &computed, order.before_compute(i));
-            } else {
-                self.requires(text, &computed, order.before_start(i));
+            for event in before {
+                let _ = writeln!(text, "{label} requires {}", self.label(event));
             }
         }
-        if clock.late(self.rank) > 0 && order.before_start(i).is_empty() {
-            let local = usize::from(step.peer().is_none());
-            let first = [Event::transferred(i), Event::computed(i)][local];
+        if clock.late(self.rank) > 0
+            && let Some((first, before)) = events(i, step, order).next()
+            && before.is_empty()
+        {
             let _ = writeln!(text, "{} requires late", self.label(first));
-        }
-    }
-
-    fn requires(&self, text: &mut String, label: &str, events: &[Event]) {
-        for &event in events {
-            let _ = writeln!(text, "{label} requires {}", self.label(event));
         }
     }
 

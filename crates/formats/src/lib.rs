@@ -48,6 +48,7 @@ use std::collections::HashMap;
 use oneport::error::{Error, Result};
 use oneport::internal::numbers::bytes;
 use oneport::machine::CostModel;
+use oneport::rules::{Event, LocalOrder};
 use oneport::schedule::{Schedule, Step};
 
 /// The text of a file, and what its reader should know.
@@ -56,6 +57,17 @@ pub struct Written {
     /// The content of the file.
     pub text: String,
     /// Remarks: what a tool makes of the file that the model does not say.
+    pub notes: Vec<String>,
+}
+
+/// The files of a folder, and what their reader should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenFolder {
+    /// The files with their names.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The command that runs the tool in the folder.
+    pub command: String,
+    /// Remarks: what a tool makes of the files that the model does not say.
     pub notes: Vec<String>,
 }
 
@@ -118,6 +130,23 @@ fn tags(schedule: &Schedule) -> Vec<Vec<usize>> {
         program.iter().map(number).collect()
     };
     ranks.map(of_rank).collect()
+}
+
+/// The transfer of step `i` and its computation, as far as it has these, each with what it waits
+/// for.
+fn events(i: usize, step: &Step, order: &LocalOrder) -> impl Iterator<Item = (Event, Vec<Event>)> {
+    let start = order.before_start(i).to_vec();
+    let transferred = Event::transferred(i);
+    let computed = Event::computed(i);
+    let events = match step.peer() {
+        Some(_) => {
+            let before = [&[transferred], order.before_compute(i)].concat();
+            let compute = step.computes().then_some((computed, before));
+            [Some((transferred, start)), compute]
+        }
+        None => [Some((computed, start)), None],
+    };
+    events.into_iter().flatten()
 }
 
 /// Time of the local part of a step.

@@ -26,7 +26,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::{computation, ensure_own_ports, tags};
+use super::{WrittenFolder, computation, ensure_own_ports, events, tags};
 use oneport::error::{Error, Result};
 use oneport::internal::numbers::bytes;
 use oneport::machine::{CostClass, CostModel};
@@ -72,9 +72,8 @@ pub struct SimgridOptions {
     pub second: f64,
 }
 
-/// Writes a schedule: files with their names, `platform.xml`, `hosts.txt`, `traces.txt` and one
-/// trace for each rank, and the command that replays them in their folder, before the number of
-/// ranks.
+/// Writes a schedule: `platform.xml`, `hosts.txt`, `traces.txt` and one trace for each rank, and
+/// the command that replays them.
 ///
 /// Time is that of simulating, and of sorting each rank's steps; a crossbar has a link for each
 /// ordered pair of ranks.
@@ -83,32 +82,19 @@ pub struct SimgridOptions {
 /// Messages without elements (SimGrid charges them a latency, the model nothing), costs in pieces,
 /// links of different costs in another network than the crossbar, overlap, shared ports, latency or
 /// eager sends that SimGrid would time otherwise, and a schedule that the model cannot time.
-pub fn write(
-    schedule: &Schedule,
-    options: &SimgridOptions,
-) -> Result<(Vec<(String, String)>, String)> {
+pub fn write(schedule: &Schedule, options: &SimgridOptions) -> Result<WrittenFolder> {
     ensure_own_ports(schedule, "SimGrid")?;
     let (kind, p) = (schedule.collective().kind(), schedule.ranks());
-    let mut cost = kind.costs(&options.cost).into_owned();
+    let cost = kind.costs(&options.cost).into_owned();
     let refuse = |why: &str| Err(Error::usage(format!("SimGrid: {why}")));
     let crossbar = options.network == Network::Crossbar;
     let why = refusal(schedule, &cost, crossbar);
     if !why.is_empty() {
         return refuse(why);
     }
-    // Rendezvous whose ports are kept for the latency, too.
-    let (rates, latency) = (cost.rates(), cost.latency_between(0, 0));
-    let kept = CostModel::new(rates.alpha + latency, rates.beta).gamma(rates.gamma);
-    let arrivals = (0..p).map(|rank| cost.arrival(rank)).collect();
-    let kept = kept.gamma_copy(rates.gamma_copy).arrivals(arrivals);
-    let time = |cost| Ok::<_, Error>(schedule.simulate(cost)?.makespan());
-    let delayed = !cost.clone().arrivals(Vec::new()).is_ideal();
-    let eager = delayed && (time(&kept)? / time(&cost)? - 1.0).abs() > 1e-12;
-    if delayed && !eager {
-        cost = kept;
-    }
+    let (cost, eager) = with_latency(schedule, cost)?;
     let links = if eager {
-        CostModel::new(latency, 0.0)
+        CostModel::new(cost.latency_between(0, 0), 0.0)
     } else {
         cost.clone()
     };
@@ -155,7 +141,30 @@ pub fn write(
     }
     let limit = if eager { i32::MAX } else { 0 };
     let command = COMMAND.replace("thresh:0", &format!("thresh:{limit}"));
-    Ok((files, command))
+    let files = files.into_iter();
+    Ok(WrittenFolder {
+        files: files
+            .map(|(name, text)| (name, text.into_bytes()))
+            .collect(),
+        command: format!("{command} -np {p}"),
+        notes: Vec::new(),
+    })
+}
+
+/// The costs with ports that are kept for the latency, too, if the time is the same so; else those
+/// that are given, and that messages are eager.
+fn with_latency(schedule: &Schedule, cost: CostModel) -> Result<(CostModel, bool)> {
+    if cost.clone().arrivals(Vec::new()).is_ideal() {
+        return Ok((cost, false));
+    }
+    let (rates, latency) = (cost.rates(), cost.latency_between(0, 0));
+    let kept = CostModel::new(rates.alpha + latency, rates.beta).gamma(rates.gamma);
+    let arrivals = (0..schedule.ranks()).map(|rank| cost.arrival(rank));
+    let kept = kept.gamma_copy(rates.gamma_copy);
+    let kept = kept.arrivals(arrivals.collect());
+    let time = |cost| Ok::<_, Error>(schedule.simulate(cost)?.makespan());
+    let eager = (time(&kept)? / time(&cost)? - 1.0).abs() > 1e-12;
+    Ok((if eager { cost } else { kept }, eager))
 }
 
 /// Why SimGrid cannot have the times of these costs; empty if it may.
@@ -201,7 +210,10 @@ impl SimgridTrace<'_> {
                 at(event, End::Receiver)
             }
         };
-        let events = self.events(start);
+        let steps = self.program.iter().enumerate();
+        let events = steps.flat_map(|(i, step)| events(i, step, self.order));
+        let mut events: Vec<(Event, Vec<Event>)> = events.collect();
+        events.sort_by(|(a, _), (b, _)| start(*a).total_cmp(&start(*b)).then(a.cmp(b)));
         let mut text = format!("{} init\n", self.rank);
         let compute = |text: &mut String, time: f64| {
             let flops = time * self.options.second * 1e9;
@@ -213,17 +225,10 @@ impl SimgridTrace<'_> {
         let mut now = cost.arrival(self.rank);
         compute(&mut text, now);
         let mut waited = HashSet::new();
-        for &(_, event) in &events {
+        for &(event, ref before) in &events {
             let i = event.step();
             let step = &self.program[i];
             let mut time = 0.0;
-            let before = match step.peer() {
-                Some(_) if event.is_computed() => {
-                    self.wait(&mut text, &mut waited, Event::transferred(i));
-                    self.order.before_compute(i)
-                }
-                _ => self.order.before_start(i),
-            };
             for &other in before {
                 self.wait(&mut text, &mut waited, other);
             }
@@ -252,26 +257,11 @@ impl SimgridTrace<'_> {
             }
             now += time;
         }
-        for &(_, event) in &events {
+        for &(event, _) in &events {
             self.wait(&mut text, &mut waited, event);
         }
         let _ = writeln!(text, "{} finalize", self.rank);
         Some(text)
-    }
-
-    /// All transfers and computations with their starts, in the order of these.
-    fn events(&self, start: impl Fn(Event) -> f64) -> Vec<(f64, Event)> {
-        let mut events: Vec<(f64, Event)> = Vec::new();
-        for (i, step) in self.program.iter().enumerate() {
-            if step.peer().is_some() {
-                events.push((start(Event::transferred(i)), Event::transferred(i)));
-            }
-            if step.computes() {
-                events.push((start(Event::computed(i)), Event::computed(i)));
-            }
-        }
-        events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        events
     }
 
     /// Waits for a transfer, once; computations are done when the process goes on.

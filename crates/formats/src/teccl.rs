@@ -90,9 +90,7 @@ const WHOLE: usize = 1_000_000;
 /// epoch: a path that does not lead there, or goes on before its chunk has come; claimed epochs and
 /// times that are not those of the flows; parts that are no whole chunk.
 pub fn read(text: &str, options: &ReadOptions) -> Result<Schedule> {
-    if options.chunk == 0 {
-        return Err(Error::usage("a chunk has one element at least"));
-    }
+    options.ensure_chunks()?;
     let file: FlowFile = json_object("TE-CCL schedule", FIELDS, text)?;
     let demands = file.demands()?;
     file.ensure_as_claimed(&demands)?;

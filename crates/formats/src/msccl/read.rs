@@ -39,6 +39,15 @@ impl Default for ReadOptions {
     }
 }
 
+impl ReadOptions {
+    pub(crate) fn ensure_chunks(&self) -> Result<()> {
+        if self.chunk > 0 {
+            return Ok(());
+        }
+        Err(Error::usage("a chunk has one element at least"))
+    }
+}
+
 /// Reads an algorithm as a schedule for bidirectional ports, or for those that
 /// [`write`](super::write()) noted, under the name of the algorithm.
 ///
@@ -93,9 +102,7 @@ impl MscclFile<'_> {
                 self.chunks
             )));
         }
-        if options.chunk == 0 {
-            return Err(Error::usage("a chunk has one element at least"));
-        }
+        options.ensure_chunks()?;
         let busiest = |g: &Gpu| {
             let count =
                 |peer: fn(&GpuBlock) -> Option<usize>| g.blocks.iter().filter_map(peer).count();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::parse::{ChannelType, Op, OpAt, OpName, Place, Plan};
+use super::parse::{ChannelType, Op, OpAt, OpName, PACKETS, Place, Plan};
 use crate::blocks::{Access, Edge, HappensBefore, in_cycle, longest_paths};
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
@@ -445,7 +445,6 @@ impl<'p> PlanGraph<'p> {
 
     /// Adds the edges from who writes packets to who reads them.
     fn match_packets(&mut self) -> Result<()> {
-        const PACKETS: usize = 3;
         let mut written: Vec<BTreeMap<usize, (usize, u32)>> =
             vec![BTreeMap::new(); self.plan.gpus.len()];
         let places = |places: &[Vec<Place>]| -> Vec<Place> {
@@ -524,7 +523,6 @@ impl<'p> PlanGraph<'p> {
     /// Refuses accesses of a GPU's memory that may come before it starts, while it still runs what
     /// comes before the plan. Packets wait for their place by themselves.
     pub(super) fn ensure_started(&self, order: &[u32]) -> Result<()> {
-        const PACKETS: usize = 3;
         if self.plan.buffers.is_none() {
             return Ok(());
         }
@@ -578,18 +576,10 @@ impl<'p> PlanGraph<'p> {
                 }
             }
         }
-        let rank = self.nodes.iter().map(|node| id(node.at.gpu)).collect();
-        let itself = (0..id(self.nodes.len())).collect();
-        let (chain, joined) = (self.chain.clone(), self.joined.clone());
-        let graph = HappensBefore::new(&self.edges, rank, chain, joined, itself);
-        let ordered = graph.ensure_ordered(accesses.len(), |rank, of_rank| {
-            of_rank.append(&mut accesses[rank]);
-        });
-        ordered.map_err(|unordered| {
-            unordered.error(|a, b| {
-                self.race(a, b, "at least one writes a chunk that both access, and neither comes after the other")
-            })
-        })
+        let graph = HappensBefore::new(&self.edges, self.chain.clone(), self.joined.clone());
+        let of_rank = |rank: usize, of_rank: &mut Vec<Access>| of_rank.append(&mut accesses[rank]);
+        let why = "at least one writes a chunk that both access, and neither comes after the other";
+        graph.ensure_ordered(self.plan.gpus.len(), of_rank, |a, b| self.race(a, b, why))
     }
 
     /// The number of the step that an operation is at a rank.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::Buffers;
+use crate::msccl::gcd;
 use oneport::error::{Error, Result};
 use oneport::internal::json_object;
 use oneport::machine::Ports;
@@ -287,6 +288,9 @@ pub(super) struct Place {
     pub(super) len: usize,
 }
 
+/// The buffer of packets in scratch.
+pub(super) const PACKETS: usize = 3;
+
 /// Parts of a chunk that are read.
 const MAX_PARTS: usize = 1 << 12;
 
@@ -383,7 +387,7 @@ impl Plan {
             Ok(Place {
                 rank,
                 buffer: match buffer {
-                    BufferType::Scratch if packets => 3,
+                    BufferType::Scratch if packets => PACKETS,
                     _ => buffer as usize,
                 },
                 start: operand.index * self.parts,
@@ -569,11 +573,7 @@ impl Op {
         }
         let mut all = parts;
         for n in [group, halves] {
-            let (mut a, mut b) = (all, n);
-            while b > 0 {
-                (a, b) = (b, a % b);
-            }
-            all = (all / a).saturating_mul(n);
+            all = (all / gcd(all, n)).saturating_mul(n);
         }
         if all <= MAX_PARTS {
             return Ok(all);

@@ -57,9 +57,7 @@ pub(super) struct Programs<'p> {
 
 impl<'p> Programs<'p> {
     pub(super) fn new(graph: &'p PlanGraph<'p>, options: &ReadOptions) -> Result<Programs<'p>> {
-        if options.chunk == 0 {
-            return Err(Error::usage("a chunk has one element at least"));
-        }
+        options.ensure_chunks()?;
         let (starts, ranks) = (graph.plan.starts()?, graph.plan.gpus.len());
         Ok(Programs {
             graph,
@@ -107,7 +105,8 @@ impl<'p> Programs<'p> {
                 targets: Vec::new(),
             },
         };
-        let programs = self.steps.into_iter().map(merged).collect::<Result<_>>()?;
+        let programs = self.steps.into_iter().enumerate().map(merged);
+        let programs = programs.collect::<Result<_>>()?;
         let schedule = Schedule::new(ports, collective, layout, programs)?;
         let kind = plan
             .buffers
@@ -119,67 +118,53 @@ impl<'p> Programs<'p> {
 
     /// Adds the steps of a node, at all ranks.
     fn add(&mut self, node: &PlanNode) -> Result<()> {
-        let (rank, src, dst) = (node.at.gpu, &node.src, &node.dst);
-        match node.name {
-            OpName::Rppkt => {
-                for to in dst {
-                    self.transfer(node, src[0][0], to[0])?;
+        let (src, dst) = (&node.src, &node.dst);
+        let firsts = |operands: &[Vec<Place>]| operands.iter().map(|places| places[0]).collect();
+        let (sources, into, targets): (Vec<Place>, Place, Vec<Place>) = match node.name {
+            OpName::Glres => (src[0].clone(), self.own_place(node)?, dst[0].clone()),
+            name if name.reduces() => (firsts(src), dst[0][0], firsts(&dst[1..])),
+            _ => {
+                for (i, places) in dst.iter().enumerate() {
+                    let from = src[i.min(src.len() - 1)][0];
+                    for &to in places {
+                        self.transfer(node, from, to)?;
+                    }
                 }
+                return Ok(());
             }
-            OpName::Put | OpName::Pws | OpName::Pwsf | OpName::Ppkt | OpName::Get => {
-                for (from, to) in src.iter().zip(dst) {
-                    self.transfer(node, from[0], to[0])?;
-                }
-            }
-            OpName::Copy | OpName::Cpkt | OpName::Upkt => {
-                self.transfer(node, src[0][0], dst[0][0])?
-            }
-            OpName::Gstore | OpName::Gstorepkt => {
-                for &to in &dst[0] {
-                    self.transfer(node, src[0][0], to)?;
-                }
-            }
-            OpName::Glres => {
-                let Some(&first) = src[0].first().filter(|first| first.len > 0) else {
-                    return Ok(());
-                };
-                // A place of its own, for the sum.
-                let start = self.len[rank];
-                self.len[rank] = sum(start, first.len, "the buffer of a rank")?;
-                let own = Place {
-                    rank,
-                    buffer: OWN,
-                    start,
-                    len: first.len,
-                };
-                let mine = src[0]
-                    .iter()
-                    .copied()
-                    .find(|p| p.rank == rank)
-                    .unwrap_or(first);
-                self.transfer(node, mine, own)?;
-                for &from in src[0].iter().filter(|&&from| from != mine) {
-                    self.combine(node, from, own)?;
-                }
-                for &to in &dst[0] {
-                    self.transfer(node, own, to)?;
-                }
-            }
-            name if name.reduces() => {
-                let into = dst[0][0];
-                // What is combined in its place need not be copied.
-                let kept = src.iter().position(|from| from[0] == into).unwrap_or(0);
-                self.transfer(node, src[kept][0], into)?;
-                for (_, from) in src.iter().enumerate().filter(|&(i, _)| i != kept) {
-                    self.combine(node, from[0], into)?;
-                }
-                for to in &dst[1..] {
-                    self.transfer(node, into, to[0])?;
-                }
-            }
-            _ => {}
+        };
+        // What is combined in its place need not be copied, what this rank has need not be sent.
+        let is_kept = |from: &Place| match into.buffer {
+            OWN => from.rank == into.rank,
+            _ => *from == into,
+        };
+        let kept = sources.iter().position(is_kept).unwrap_or(0);
+        let Some(&first) = sources.get(kept) else {
+            return Ok(());
+        };
+        self.transfer(node, first, into)?;
+        for (_, &from) in sources.iter().enumerate().filter(|&(i, _)| i != kept) {
+            self.combine(node, from, into)?;
         }
-        Ok(())
+        targets
+            .iter()
+            .try_for_each(|&to| self.transfer(node, into, to))
+    }
+
+    /// A place for the sum that a switch makes.
+    fn own_place(&mut self, node: &PlanNode) -> Result<Place> {
+        let (rank, len) = (
+            node.at.gpu,
+            node.src[0].first().map_or(0, |place| place.len),
+        );
+        let start = self.len[rank];
+        self.len[rank] = sum(start, len, "the buffer of a rank")?;
+        Ok(Place {
+            rank,
+            buffer: OWN,
+            start,
+            len,
+        })
     }
 
     /// Copies from a place to another, by a message if they are those of two ranks.
@@ -253,7 +238,7 @@ impl<'p> Programs<'p> {
 
 /// The program of a rank, in the order of the numbers of its steps. Those with the same number are
 /// parts of one step.
-fn merged(mut steps: Vec<(Option<u32>, Step)>) -> Result<Vec<Step>> {
+fn merged((rank, mut steps): (usize, Vec<(Option<u32>, Step)>)) -> Result<Vec<Step>> {
     steps.sort_by_key(|&(number, _)| number);
     let mut program: Vec<Step> = Vec::with_capacity(steps.len());
     let mut last = None;
@@ -265,7 +250,7 @@ fn merged(mut steps: Vec<(Option<u32>, Step)>) -> Result<Vec<Step>> {
         }
         if !program.last_mut().is_some_and(|whole| extend(whole, &step)) {
             return Err(Error::malformed(format!(
-                "operations with n {} are parts of different steps",
+                "gpu {rank}: operations with n {} are parts of different steps",
                 number.unwrap_or(0)
             )));
         }

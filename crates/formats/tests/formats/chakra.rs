@@ -13,6 +13,7 @@ use oneport::machine::{Eager, Ports};
 use oneport::plan::registry;
 use oneport::schedule::{Layout, Schedule, Span, Step};
 use oneport::{Collective, CostModel, Request};
+use oneport_formats::WrittenFolder;
 use oneport_formats::chakra::{ChakraOptions, read, write};
 
 /// A node as a trace has it. The decoder knows nothing of the writer.
@@ -268,7 +269,8 @@ fn all_rows_take_the_time_of_the_model() {
                         schedule.collective().kind().name(),
                         algorithm.name()
                     );
-                    let Ok((files, notes)) = write(&schedule, &options(&cost)) else {
+                    let Ok(WrittenFolder { files, notes, .. }) = write(&schedule, &options(&cost))
+                    else {
                         continue;
                     };
                     let traces: Vec<Vec<u8>> = files[..p].iter().map(|f| f.1.clone()).collect();
@@ -346,7 +348,7 @@ fn bytes_are_those_of_protocol_buffers() {
     let cost = CostModel::new(500.0, 2.0)
         .gamma_copy(1500.0)
         .eager(Eager::All);
-    let (files, notes) = write(&schedule, &options(&cost)).unwrap();
+    let WrittenFolder { files, notes, .. } = write(&schedule, &options(&cost)).unwrap();
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let names: Vec<&str> = files.iter().map(|f| f.0.as_str()).collect();
     assert_eq!(names, ["trace.0.et", "trace.1.et", "network.yml"]);
@@ -395,18 +397,20 @@ fn what_astra_sim_has_not_is_refused() {
     refused(&binomial, &CostModel::new(1000.0, 0.12), short);
     refused(&binomial, &CostModel::new(0.5, 0.0), short);
     // Where the link is free at once, for the last nanosecond of the latency.
-    let (files, _) = write(&binomial, &options(&CostModel::new(1000.0, 0.0))).unwrap();
+    let WrittenFolder { files, .. } =
+        write(&binomial, &options(&CostModel::new(1000.0, 0.0))).unwrap();
     let network = String::from_utf8(files[4].1.clone()).unwrap();
     assert!(
         network.contains("[ 999.0 ]") && network.contains("[ 7.450580596923828 ]"),
         "{network}"
     );
     // Senders that wait, and half a microsecond.
-    let (_, notes) = write(&binomial, &options(&CostModel::new(1000.0, 1.0))).unwrap();
+    let WrittenFolder { notes, .. } =
+        write(&binomial, &options(&CostModel::new(1000.0, 1.0))).unwrap();
     assert!(notes[0].contains("computes the model's time"), "{notes:?}");
     let reduce = plan(Request::reduce(4, 8), "binomial");
     let half = cost.gamma(62.5);
-    let (_, notes) = write(&reduce, &options(&half)).unwrap();
+    let WrittenFolder { notes, .. } = write(&reduce, &options(&half)).unwrap();
     assert!(
         notes[0].contains("rounded") && notes[1].contains("may compute"),
         "{notes:?}"
@@ -445,7 +449,7 @@ fn receives_do_not_wait_for_sends_of_their_rank() {
         uni.layout().to_vec(),
         pair.to_vec(),
     );
-    let (files, _) = write(&bi.unwrap(), &options(&cost)).unwrap();
+    let WrittenFolder { files, .. } = write(&bi.unwrap(), &options(&cost)).unwrap();
     let waiting = |trace: &[u8]| {
         let mut rest = trace;
         delimited(&mut rest);
@@ -467,7 +471,7 @@ fn receives_do_not_wait_for_sends_of_their_rank() {
 fn broken_traces_name_rank_and_node() {
     let schedule = Request::broadcast(2, 8).plan("binomial").unwrap();
     let cost = CostModel::new(1.0, 1.0);
-    let (files, _) = write(&schedule, &options(&cost)).unwrap();
+    let WrittenFolder { files, .. } = write(&schedule, &options(&cost)).unwrap();
     let [first, second] = [0, 1].map(|rank| files[rank].1.clone());
     let refused = |traces: &[Vec<u8>], why: &str| {
         let error = read(traces).unwrap_err();

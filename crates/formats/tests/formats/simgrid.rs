@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use oneport::machine::Eager;
 use oneport::{CostModel, Ports, Request, Schedule};
-use oneport_formats::simgrid::{Network, SimgridOptions, write};
+use oneport_formats::simgrid::{self, Network, SimgridOptions};
 
 use crate::grid;
 
@@ -16,6 +16,17 @@ fn options(network: Network) -> SimgridOptions {
     }
 }
 
+/// The texts with their names, and the command.
+fn write(
+    schedule: &Schedule,
+    options: &SimgridOptions,
+) -> oneport::Result<(Vec<(String, String)>, String)> {
+    let written = simgrid::write(schedule, options)?;
+    let files = written.files.into_iter();
+    let texts = files.map(|(name, text)| (name, String::from_utf8(text).unwrap()));
+    Ok((texts.collect(), written.command))
+}
+
 #[test]
 fn golden() {
     let mut b = Schedule::reduce(2, 2);
@@ -23,7 +34,7 @@ fn golden() {
     let schedule = b.build().unwrap().with_element_bytes(4);
     let (files, command) = write(&schedule, &options(Network::Crossbar)).unwrap();
     assert!(
-        command.ends_with("detached-thresh:0 --cfg=smpi/host-speed:1Gf"),
+        command.ends_with("detached-thresh:0 --cfg=smpi/host-speed:1Gf -np 2"),
         "{command}"
     );
     let names: Vec<&str> = files.iter().map(|f| &*f.0).collect();

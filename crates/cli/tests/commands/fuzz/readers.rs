@@ -309,7 +309,7 @@ pub(super) fn chakra_examples() -> Vec<String> {
         let schedule = algorithm
             .plan(&Request::new(algorithm.collective, 2, 4))
             .ok()?;
-        let (files, _) = chakra::write(&schedule, &options).ok()?;
+        let files = chakra::write(&schedule, &options).ok()?.files;
         Some(files[..2].iter().map(hex).collect::<Vec<_>>().join("|"))
     };
     registry::all().iter().filter_map(plan).collect()

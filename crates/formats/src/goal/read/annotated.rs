@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::parse::{GoalOp, OpKind, RankGraph, shortened};
-use crate::at_line;
+use crate::{at_line, events};
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 use oneport::rules::{Event, LocalOrder, OrderScratch};
@@ -127,13 +127,10 @@ fn same_requirements(
 ) -> Result<()> {
     let mut expected = Vec::new();
     for (i, step) in program.iter().enumerate() {
-        let op = |e: &Event| ends[e.index()];
-        let (first, last) = (op(&Event::transferred(i)), op(&Event::computed(i)));
-        expected.extend(order.before_start(i).iter().map(|e| (first, op(e))));
-        expected.extend((late && order.before_start(i).is_empty()).then_some((first, 0)));
-        if step.peer().is_some() && step.computes() {
-            expected.push((last, first));
-            expected.extend(order.before_compute(i).iter().map(|e| (last, op(e))));
+        for (event, before) in events(i, step, order) {
+            let op = |event: &Event| ends[event.index()];
+            expected.extend((late && before.is_empty()).then_some((op(&event), 0)));
+            expected.extend(before.iter().map(|other| (op(&event), op(other))));
         }
     }
     let mut found: Vec<(usize, usize)> = graph.requires.iter().map(|&(a, b, _)| (a, b)).collect();

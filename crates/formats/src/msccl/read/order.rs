@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::{GpuBlock, GpuLine, MscclFile, StepKind, at};
-use crate::blocks::{Access, BufferStarts, Edge, HappensBefore, NONE, in_cycle, longest_paths};
+use crate::blocks::{Access, BufferStarts, Edge, HappensBefore, in_cycle, longest_paths};
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
 use oneport::internal::numbers::id;
@@ -393,25 +393,16 @@ impl<'f> LineGraph<'f> {
     /// announce, and a wait for a step that is not announced lasts longer, never shorter. Room in a
     /// channel adds none, either: a send may never have to wait for it.
     pub(super) fn ensure_no_races(&self, memory: &[BufferStarts]) -> Result<()> {
-        let (mut last_wait, mut chain) = (Vec::<u32>::new(), Vec::<u32>::new());
-        for (i, node) in self.nodes.iter().enumerate() {
-            let before = i.checked_sub(1).map(|i| &self.nodes[i]);
-            let same = before.is_some_and(|b| (b.rank, b.block) == (node.rank, node.block));
-            chain.push(match chain.last() {
-                Some(&last) => last + u32::from(!same),
-                None => 0,
-            });
-            let last = last_wait.last().copied().filter(|_| same);
-            last_wait.push(match node.line.waits {
-                Some(_) if node.part != LinePart::Send => id(i),
-                _ => last.unwrap_or(NONE),
-            });
-        }
-        let rank = self.nodes.iter().map(|node| id(node.rank)).collect();
+        let blocks = self
+            .nodes
+            .chunk_by(|a, b| (a.rank, a.block) == (b.rank, b.block));
+        let chain = (0..)
+            .zip(blocks)
+            .flat_map(|(chain, nodes)| vec![chain; nodes.len()]);
         let itself = (0..id(self.nodes.len())).collect();
-        let graph = HappensBefore::new(&self.all_edges(&[]), rank, chain, itself, last_wait);
+        let graph = HappensBefore::new(&self.all_edges(&[]), chain.collect(), itself);
         let mut nodes = self.nodes.iter().zip(0..).peekable();
-        let ordered = graph.ensure_ordered(memory.len(), |rank, accesses| {
+        let accesses = |rank: usize, accesses: &mut Vec<Access>| {
             let several = self.file.gpus[rank].blocks.len() > 1;
             while let Some((node, i)) = nodes.next_if(|(node, _)| node.rank == rank) {
                 let kind = node.line.kind;
@@ -434,8 +425,8 @@ impl<'f> LineGraph<'f> {
                     });
                 }
             }
-        });
-        ordered.map_err(|unordered| unordered.error(|a, b| self.race(a, b)))
+        };
+        graph.ensure_ordered(memory.len(), accesses, |a, b| self.race(a, b))
     }
 
     fn race(&self, a: u32, b: u32) -> Error {
