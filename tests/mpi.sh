@@ -318,7 +318,7 @@ C
     done
     all_rules 4 >"$work/all.json"
     expect 0 'results 10 14 4' 4 "$work/one"
-    local by served="env LD_PRELOAD=$serving ONEPORT_RULES=$work/all.json ONEPORT_REPORT=$work/report"
+    local by right='' served="env LD_PRELOAD=$serving ONEPORT_RULES=$work/all.json ONEPORT_REPORT=$work/report"
     # shellcheck disable=SC2086
     expect 0 'results 10 14 4' 4 $served "$work/one"
     grep -q 'MPI_Gatherv .*adaptive' "$work/report" && ! grep -q 'the library' "$work/report" || fail report
@@ -340,6 +340,12 @@ C
     # shellcheck disable=SC2086
     for by in '' "$served"; do
         expect 0 'right 600' 3 $by "$work/program" freed
+        # The errors are the library's own, and so are the words.
+        expect 0 "${right:-right [1-9]}" 3 $by "$work/program" operators
+        right=$(grep -a '^right' "$work/out")
+        expect error '' 3 $by "$work/program" refused
+        grep -aq MPI_Allreduce "$work/out" && ! grep -aq '^error: ' "$work/out" || fail 'words of ours'
+        ! pgrep -f "^$work/program " >/dev/null || fail 'a process is left behind'
         expect 0 'right 4040' 2 $by "$work/program" threads
         # MPICH is built without the checks of arguments.
         [[ $library = mpich* ]] || expect 0 'right 5' 3 $by "$work/program" errors

@@ -2,6 +2,8 @@
  *
  *     mpi_program freed     communicators are made, used and freed again and again
  *     mpi_program errors    calls that the library refuses, under a handler that returns
+ *     mpi_program operators as errors, of operators that the datatypes lack
+ *     mpi_program refused   one of these, under the library's own handler
  *     mpi_program threads   calls on two communicators at once, from two threads
  *     mpi_program killed    process 1 dies while the others are in a call
  *
@@ -50,6 +52,31 @@ static void errors(void) {
     right += sum(1, MPI_COMM_WORLD) == size;
 }
 
+/* Which errors they are goes into the number, and that all goes on after them. */
+static void operators(void) {
+    struct { MPI_Op op; MPI_Datatype type; } lacking[] = {
+        {MPI_BAND, MPI_DOUBLE}, {MPI_LXOR, MPI_FLOAT_INT}, {MPI_BOR, MPI_LONG_DOUBLE},
+        {MPI_MAXLOC, MPI_INT}, {MPI_SUM, MPI_2INT}, {MPI_MAX, MPI_C_DOUBLE_COMPLEX}};
+    char values[64] = {0}, all[64];
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (size_t i = 0; i < 3 * sizeof lacking / sizeof *lacking; i++) {
+        MPI_Op op = lacking[i / 3].op;
+        MPI_Datatype type = lacking[i / 3].type;
+        int class = 0, code = i % 3 == 0 ? MPI_Allreduce(values, all, 1, type, op, MPI_COMM_WORLD)
+            : i % 3 == 1 ? MPI_Reduce(values, all, 1, type, op, 0, MPI_COMM_WORLD)
+                         : MPI_Scan(values, all, 1, type, op, MPI_COMM_WORLD);
+        MPI_Error_class(code, &class);
+        right = (right * 31 + class) % 1000003;
+        if (class == MPI_SUCCESS || sum(1, MPI_COMM_WORLD) != size) right = -1000000;
+    }
+}
+
+static void refused(void) {
+    char value[64] = {0}, all[64];
+    right = sum(1, MPI_COMM_WORLD);
+    MPI_Allreduce(value, all, 1, MPI_LONG_DOUBLE, MPI_BOR, MPI_COMM_WORLD);
+}
+
 static void *of_thread(void *comm) {
     long found = 0;
     for (int i = 0; i < 2000; i++) {
@@ -89,6 +116,8 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (!strcmp(what, "freed")) freed();
     else if (!strcmp(what, "errors")) errors();
+    else if (!strcmp(what, "operators")) operators();
+    else if (!strcmp(what, "refused")) refused();
     else if (!strcmp(what, "threads") && provided < wanted) right = -1;
     else if (!strcmp(what, "threads")) threads();
     else if (!strcmp(what, "killed")) killed();

@@ -22,8 +22,8 @@ use super::world::cores;
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::run::engine::{
-    AheadExecutor, Buffer, Combiner, Copying, ElementSpec, Elements, Opaque, Program, RunAhead,
-    RunContext, RunOptions, combine_memory,
+    AheadExecutor, Buffer, Combiner, Copying, ElementSpec, Opaque, Program, RunAhead, RunContext,
+    RunOptions, combine_memory,
 };
 use crate::run::{Clock, Element, ElementType, Endpoint, Op, Operator, PortModel, ScopeOptions};
 use crate::schedule::{Layout, Schedule, Span};
@@ -93,7 +93,9 @@ pub struct Part<'s> {
     ahead: RunAhead,
     requests: RefCell<Requests>,
     element_bytes: usize,
-    /// What has to be in the buffer of an input that is apart: for steps, and for the output.
+    /// The element of the buffer at which the input starts.
+    start: usize,
+    /// What has to be in the buffer of an input that is apart: for steps, and for the output, too.
     copied: [Vec<Span>; 2],
 }
 
@@ -204,6 +206,11 @@ impl Group {
         self.all.size()
     }
 
+    /// Whether the library combines elements of a datatype by an operator. All processes call it.
+    pub fn reduces(&self, datatype: usize, operator: usize) -> bool {
+        self.all.reduces(datatype, operator)
+    }
+
     /// The values of all processes, by rank.
     ///
     /// # Errors
@@ -238,7 +245,7 @@ impl Group {
         let sequence = Some(ahead.sequence(rank));
         let (mut ends, scratch) = ends(schedule, rank, sequence, self.max_tag)?;
         let (steps, layout) = (&schedule.programs()[rank], &schedule.layout()[rank]);
-        let (original, copied) = originals(steps, ahead.sequence(rank), layout);
+        let (original, [for_steps, for_output]) = originals(steps, ahead.sequence(rank), layout);
         for (end, original) in ends.iter_mut().zip(original) {
             end.original = original;
         }
@@ -261,7 +268,8 @@ impl Group {
             ahead,
             requests: RefCell::new(requests),
             element_bytes,
-            copied,
+            start: layout.input.first().map_or(0, |span| span.offset),
+            copied: [for_steps.clone(), [for_steps, for_output].concat()],
         })
     }
 
@@ -279,20 +287,18 @@ impl Group {
         (input, is_taken): (Option<&[u8]>, bool),
     ) {
         let (rank, bytes, layout) = (self.rank(), part.element_bytes, part.layout);
-        let length = layout.len * bytes;
+        let buffer = &mut buffer[..layout.len * bytes];
         let input = input.map(|input| {
             assert!(layout.input.len() <= 1, "an input in one piece");
-            (input, layout.input.first().map_or(0, |span| span.offset))
+            (input, part.start)
         });
         if let Some((input, start)) = input {
-            let lists = if is_taken { 2 } else { 1 };
-            for span in part.copied[..lists].iter().flatten() {
+            for span in &part.copied[usize::from(is_taken)] {
                 let from = &input[(span.offset - start) * bytes..(span.end() - start) * bytes];
                 buffer[span.offset * bytes..span.end() * bytes].copy_from_slice(from);
             }
         }
-        let elements = Elements::opaque(bytes);
-        let buffer = Buffer::opaque(&mut buffer[..length], elements);
+        let buffer = Buffer::opaque(buffer, layout.len, bytes);
         let combine = &*part.combine;
         let operator = Opaque { bytes, combine };
         let context = RunContext::new(

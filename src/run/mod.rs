@@ -108,8 +108,7 @@ pub(crate) mod engine {
     pub(crate) use super::scope::{ProgramReport, endpoint, run_program};
     pub(crate) use super::testdata::{RunBuffers, RunData};
     pub(crate) use super::transfer::{
-        Buffer, Combiner, Due, Elements, Opaque, RankMemory, Received, RecvOp, Sent, Slots,
-        combine_memory,
+        Buffer, Combiner, Due, Opaque, RankMemory, Received, RecvOp, Sent, Slots, combine_memory,
     };
     pub(crate) use super::wait::{Load, Precision, nanoseconds, sleep_until};
 }

@@ -49,6 +49,10 @@ impl Element {
             Element::Item(_, bytes, _) => bytes,
         }
     }
+
+    pub(crate) fn is_item(self) -> bool {
+        self != Element::Byte
+    }
 }
 
 /// Where schedules come from.
@@ -130,12 +134,15 @@ impl Choices {
             bytes.saturating_mul(blocks) <= MAX_BYTES,
             "more than {MAX_BYTES} bytes"
         );
-        if let Some(file) = self.files.get(&shape.kind) {
-            return own(shape, ranks, file);
-        }
-        let (name, schedule) = self.by_rules(shape, ranks, element)?;
         // Rules are the same on all processes, and so is what is planned by them.
-        Ok((name, schedule, 1))
+        let by_rules = || -> Result<_> {
+            let (name, schedule) = self.by_rules(shape, ranks, element)?;
+            Ok((name, schedule, 1))
+        };
+        match self.files.get(&shape.kind) {
+            Some(file) => own(shape, ranks, file).or_else(|why| by_rules().map_err(|_| why)),
+            None => by_rules(),
+        }
     }
 
     fn by_rules(

@@ -23,6 +23,7 @@
 //! | `process` | this process, and what it keeps for each communicator |
 //! | `narrow` | calls with counts of 64 bits, for a library that has 32 |
 //! | `memory` | the program's memory of one call |
+//! | `pieces` | where that memory is, found once for calls that differ in addresses alone |
 //! | `serve` | serving a call |
 //! | `report` | what became of the calls |
 //!
@@ -42,6 +43,7 @@ mod describe;
 mod library;
 mod memory;
 mod narrow;
+mod pieces;
 mod process;
 mod report;
 mod serve;

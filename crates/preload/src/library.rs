@@ -136,6 +136,13 @@ pub(crate) enum Form {
     Plain,
 }
 
+impl Datatype {
+    /// Whether what moves is the memory of items: `as_items` with their gaps.
+    pub(crate) fn is_memory(&self, as_items: bool) -> bool {
+        as_items || self.form == Form::Plain
+    }
+}
+
 impl Library {
     /// Finds the library that the program has loaded; second, where its other functions are.
     pub(crate) fn of_program() -> Result<(Library, File)> {

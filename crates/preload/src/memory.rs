@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use oneport::Span;
 use smallvec::{SmallVec, smallvec};
 
-use crate::library::{Datatype, Form, Library, Word};
+use crate::library::{Datatype, Library, Word};
 
 /// Items that a call sends or receives.
 #[derive(Debug, Clone)]
@@ -48,6 +48,19 @@ impl Side {
     /// Bytes of all items in messages.
     pub(crate) fn bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.1).sum::<usize>() * self.datatype.size
+    }
+
+    /// Where items lie, in bytes after the address, and their bytes, if they lie one after another,
+    /// as the elements of a schedule do.
+    pub(crate) fn piece(&self, as_items: bool) -> Option<(isize, usize)> {
+        let [(start, count)] = self.blocks[..] else {
+            return None;
+        };
+        let piece = (
+            start * self.datatype.extent,
+            count * self.item_bytes(as_items),
+        );
+        self.datatype.is_memory(as_items).then_some(piece)
     }
 
     /// Bytes that the items move as: those of their memory in a reduction, else of messages.
@@ -125,19 +138,8 @@ impl Copier<'_> {
         unsafe { self.scatter(side, &packed) };
     }
 
-    /// Where items lie, and their bytes, if they lie one after another, as the elements of a
-    /// schedule do.
-    pub(crate) fn in_one_piece(&self, side: &Side) -> Option<(*mut u8, usize)> {
-        let [(start, count)] = side.blocks[..] else {
-            return None;
-        };
-        let at = side.at.wrapping_byte_offset(start * side.datatype.extent);
-        let bytes = count * side.item_bytes(self.as_items);
-        self.is_memory(&side.datatype).then_some((at.cast(), bytes))
-    }
-
     fn is_memory(&self, datatype: &Datatype) -> bool {
-        datatype.form == Form::Plain || self.as_items
+        datatype.is_memory(self.as_items)
     }
 
     /// # Safety

@@ -22,6 +22,7 @@ use crate::choice::{Choices, Element, RULES, SCHEDULES, Shape};
 use crate::describe::Described;
 use crate::library::{Form, Library, Word};
 use crate::memory::Side;
+use crate::pieces::Pieces;
 use crate::report::{REPORT, Report};
 
 /// The longest wait of a call, in seconds; without it, calls wait as those of the library do.
@@ -100,6 +101,8 @@ pub(crate) struct Last {
     /// Of the input and the output: by which of the arguments it lies where it does, if calls with
     /// the same arguments but other addresses are the same calls elsewhere.
     places: Option<[usize; 2]>,
+    /// Where its data are, if a schedule serves it.
+    pub(crate) pieces: Pieces,
     /// Which of [`Communicator::served`] has the shape.
     pub(crate) found: usize,
 }
@@ -400,14 +403,26 @@ impl Communicator {
                 .map_or(Some(0), |side| call.arguments.which(side.at))
         };
         let places = place(&described.input).zip(place(&described.output));
+        let pieces = match &self.served[found].choice {
+            Choice::Schedule(_, planned) => {
+                planned.with_dependent(|_, part| Pieces::of(&described, part.layout()))
+            }
+            Choice::Library(_) => Pieces::default(),
+        };
         self.last = Some(Last {
             kind: call.kind,
             arguments: call.arguments,
             described,
+            pieces,
             places: places.filter(|_| is_lasting).map(|(from, to)| [from, to]),
             found,
         });
         true
+    }
+
+    /// Whether the library has no objection to what moves and is combined.
+    pub(crate) fn moves(&self, process: &Process, element: Element) -> bool {
+        moved(process.library, &self.group, element).is_some()
     }
 
     /// Which of [`Communicator::served`] has this shape: found at its first call.
@@ -416,7 +431,7 @@ impl Communicator {
         if let Some(known) = served.position(|served| served.shape == *shape) {
             return Some(known);
         }
-        let moved = moved(process.library, shape.element)?;
+        let moved = moved(process.library, &self.group, shape.element)?;
         let choice = self.plan(process, shape, moved);
         if self.served.len() >= MAX_SHAPES {
             self.served.pop_front();
@@ -475,8 +490,9 @@ impl Communicator {
     }
 }
 
-/// What moves and is combined; `None` if the library refuses it, or does it alone.
-pub(crate) fn moved(library: &'static Library, element: Element) -> Option<Moved> {
+/// What moves and is combined; `None` if the library refuses it, or does it alone. All processes of
+/// the group call it.
+fn moved(library: &'static Library, group: &Group, element: Element) -> Option<Moved> {
     let Element::Item(datatype, bytes, operator) = element else {
         return Some(Moved::Bytes);
     };
@@ -497,6 +513,8 @@ pub(crate) fn moved(library: &'static Library, element: Element) -> Option<Moved
     };
     let combine: Box<Combine> = match library.own.reduction(datatype, operator) {
         Reduction::Refused => return None,
+        // An error of the call that combines would be one of another function, on the world.
+        Reduction::Library if !group.reduces(datatype, operator) => return None,
         Reduction::Library => Box::new(by_library),
         Reduction::Own(own) => Box::new(move |acc, other| {
             if !own(acc, other) {

@@ -7,13 +7,12 @@ use std::time::Instant;
 use oneport::collectives::GatherPart;
 use oneport::internal::calls::Group;
 use oneport::run::{Bidirectional, Endpoint};
-use oneport::{Kind, Layout, Span};
+use oneport::{Kind, Span};
 
 use crate::call::Call;
-use crate::choice::Element;
 use crate::describe::{At, Described, Irregular};
 use crate::memory::{Copier, Side};
-use crate::process::{Choice, Kept, KeptBuffer, Planned, Process, Served, moved, process};
+use crate::process::{Choice, Kept, KeptBuffer, Last, Planned, Process, Served, process};
 
 /// Why the library serves a call.
 const NOTHING_CHOSEN: &str = "the library: no rule or schedule";
@@ -44,7 +43,7 @@ pub(crate) fn serve(
             Some(described) if bytes > 0 || call.kind == Kind::Barrier => {
                 communicator.begins(process, call, described)
             }
-            Some(described) if moved(process.library, described.shape.element).is_some() => {
+            Some(described) if communicator.moves(process, described.shape.element) => {
                 return passed(process, call, 0, "nothing to do", || 0);
             }
             _ => false,
@@ -74,7 +73,7 @@ pub(crate) fn serve(
         }
         Choice::Schedule(name, planned) => {
             let start = process.report.as_ref().map(|_| Instant::now());
-            perform(process, call, described, (group, buffer), planned);
+            perform(process, call, last, (group, buffer), planned);
             if let (Some(report), Some(start)) = (&process.report, start) {
                 let mut report = report.lock();
                 report.add(call.function, bytes as u64, name, start.elapsed());
@@ -87,72 +86,51 @@ pub(crate) fn serve(
 fn perform(
     process: &Process,
     call: &Call,
-    described: &Described,
+    Last {
+        described, pieces, ..
+    }: &Last,
     (group, kept): (&Group, &mut KeptBuffer),
     planned: &Planned,
 ) {
     let element = described.shape.element;
-    let bytes = element.bytes();
     let copier = Copier {
         library: process.library,
         communicator: call.communicator,
-        as_items: element != Element::Byte,
+        as_items: element.is_item(),
     };
     planned.with_dependent(|_, part| {
-        let layout = part.layout();
-        let place = match layout.input[..] {
-            [span] => span.offset * bytes..span.end() * bytes,
-            _ => 0..0,
-        };
-        let input = described.input.as_ref();
-        // Where the input lies, if that is one piece for the program and in the buffer.
-        let piece = input.and_then(|side| copier.in_one_piece(side));
-        let piece = piece.filter(|&(_, length)| length == place.len());
-        let is_in_place =
-            |own: *mut u8| piece.is_some_and(|(at, _)| at == own.wrapping_add(place.start));
-        let own = own_memory(described, copier, layout, bytes);
-        let own = own.filter(|&own| {
-            let memory = own.addr()..own.addr() + layout.len * bytes;
-            is_in_place(own) || input.is_none_or(|side| !memory.contains(&side.at.addr()))
-        });
-        let buffer = match own {
+        let (input, output) = (&described.input, &described.output);
+        let placed = pieces.of_call(described);
+        let buffer = match placed.own {
             // SAFETY: the program passes this memory for the call, which has as many bytes.
-            Some(at) => unsafe { std::slice::from_raw_parts_mut(at, layout.len * bytes) },
-            None => kept.bytes(layout.len * bytes),
+            Some(at) => unsafe { std::slice::from_raw_parts_mut(at, pieces.buffer_bytes) },
+            None => kept.bytes(pieces.buffer_bytes),
         };
         let mut apart = None;
-        match (piece, input) {
-            _ if own.is_some_and(is_in_place) => {}
+        match (placed.input, input) {
+            _ if placed.is_in_place => {}
             (Some((_, 0)), _) => {}
             (Some((at, length)), _) => {
                 // SAFETY: the program passes this memory for the call, and apart from the output.
                 apart = Some(unsafe { std::slice::from_raw_parts(at, length) });
             }
-            // SAFETY: as above.
-            (None, Some(side)) => unsafe { copier.copy_in(side, buffer, &layout.input, bytes) },
+            (None, Some(side)) => {
+                let spans = &part.layout().input;
+                // SAFETY: as above.
+                unsafe { copier.copy_in(side, buffer, spans, element.bytes()) }
+            }
             (None, None) => {}
         }
-        let output = described.output.as_ref();
         group.perform(part, buffer, (apart, output.is_some()));
-        if let Some(side) = output.filter(|_| own.is_none()) {
-            // SAFETY: as above.
-            unsafe { copier.copy_out(side, buffer, &layout.output, bytes) };
+        if placed.own.is_none() {
+            if let Some(side) = output {
+                let spans = &part.layout().output;
+                // SAFETY: as above.
+                unsafe { copier.copy_out(side, buffer, spans, element.bytes()) };
+            }
+            kept.trim();
         }
-        kept.trim();
     });
-}
-
-/// The memory of the program that can be the buffer of this rank: that of its output, where the
-/// schedule needs no more.
-fn own_memory(
-    described: &Described,
-    copier: Copier<'_>,
-    layout: &Layout,
-    bytes: usize,
-) -> Option<*mut u8> {
-    let (at, length) = copier.in_one_piece(described.output.as_ref()?)?;
-    let is_whole = *layout.output == [Span::new(0, layout.len)];
-    (is_whole && length == layout.len * bytes).then_some(at)
 }
 
 /// Serves a call in which each process knows its own blocks only: a gather or scatter by the tree

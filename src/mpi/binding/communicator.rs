@@ -218,6 +218,16 @@ impl Communicator {
         Ok(all)
     }
 
+    /// Whether the library has no objection to a reduction of no elements.
+    pub(crate) fn reduces(&self, datatype: usize, operator: usize) -> bool {
+        let (from, mut to) = (0u64, 0u64);
+        let (from, to) = ((&raw const from).cast(), (&raw mut to).cast());
+        let (datatype, operator) = (Handle(datatype), Handle(operator));
+        let allreduce = self.mpi.functions.allreduce;
+        // SAFETY: no elements are read or written; errors return.
+        unsafe { allreduce(from, to, 0, datatype, operator, self.handle) == 0 }
+    }
+
     /// Starts a non-blocking collective and polls it: blocking would hold a core that peers need.
     fn together(
         &self,

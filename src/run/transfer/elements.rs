@@ -77,17 +77,14 @@ impl<'b> Buffer<'b> {
         }
     }
 
-    /// A buffer of opaque `elements`; bytes beyond the last whole element are left alone.
+    /// A buffer of `len` opaque elements of `bytes` bytes.
     #[cfg(feature = "mpi")]
-    pub(crate) fn opaque(buffer: &'b mut [u8], elements: Elements) -> Self {
-        assert!(
-            elements == Elements::opaque(elements.bytes),
-            "opaque elements"
-        );
+    pub(crate) fn opaque(buffer: &'b mut [u8], len: usize, bytes: usize) -> Self {
+        assert_eq!(Some(buffer.len()), len.checked_mul(bytes), "whole elements");
         Buffer {
             base: buffer.as_mut_ptr(),
-            len: buffer.len() / elements.bytes,
-            elements,
+            len,
+            elements: Elements::opaque(bytes),
             borrowed: PhantomData,
         }
     }
