@@ -87,7 +87,7 @@ pub(crate) use inbox::{Inbox, QueueNode};
 pub(crate) use load::Load;
 pub(crate) use meeting::Missed;
 #[cfg(feature = "mpi")]
-pub(crate) use pace::{Precision, sleep_until};
-pub(crate) use pace::{ask_for_precise_timers, nanoseconds};
+pub(crate) use pace::sleep_until;
+pub(crate) use pace::{Precision, ask_for_precise_timers, nanoseconds};
 pub(crate) use state::TeamState;
 pub(crate) use waiter::{Stop, Waiter};
