@@ -4,7 +4,7 @@
 mod late;
 mod measured;
 mod own;
-mod rank;
+mod timed;
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use oneport::simulate::Timed;
 use oneport_pictures::{MAX_PAGE_RANKS, Players, Shown};
 
 use self::measured::MeasuredPart;
-use self::rank::{RankedAlgorithms, rank};
+use self::timed::{TimedAlgorithms, time_all};
 use crate::args::SameBits;
 use crate::bits::ShownBits;
 use crate::delays::{Lateness, Latenesses};
@@ -180,7 +180,7 @@ impl Command for CompareArgs {
 struct CompareJob<'a> {
     args: &'a CompareArgs,
     task: PlanTask,
-    ranked: RankedAlgorithms,
+    timed: TimedAlgorithms,
     /// What is measured, in the order of the choices.
     schedules: Option<Vec<Schedule>>,
     measured: Option<MeasuredPart>,
@@ -193,13 +193,13 @@ impl<'a> CompareJob<'a> {
     }
 
     fn of(args: &'a CompareArgs, common: &Common, task: PlanTask) -> Result<CompareJob<'a>> {
-        let ranked = rank(args, common, &task)?;
+        let timed = time_all(args, common, &task)?;
         let measures = args.engine.is_some();
-        let schedules = measures.then(|| measured::plan(&ranked.rows));
+        let schedules = measures.then(|| measured::plan(&timed.rows));
         Ok(CompareJob {
             args,
             task,
-            ranked,
+            timed,
             schedules: schedules.transpose()?,
             measured: None,
         })
@@ -210,7 +210,7 @@ impl<'a> site::Job for CompareJob<'a> {
     type Done = CompareJob<'a>;
 
     fn fact(&self) -> String {
-        let names = self.ranked.rows.iter().map(|row| &*row.figures.algorithm);
+        let names = self.timed.rows.iter().map(|row| &*row.figures.algorithm);
         let request = &self.task.request;
         let names = names.collect::<Vec<_>>().join(", ");
         format!(
@@ -222,7 +222,7 @@ impl<'a> site::Job for CompareJob<'a> {
 
     fn perform(mut self, site: &mut Site) -> Result<CompareJob<'a>> {
         if let Some(schedules) = &self.schedules {
-            let (args, rows) = (self.args, &mut self.ranked.rows);
+            let (args, rows) = (self.args, &mut self.timed.rows);
             let cost = self.task.request.get_cost();
             let found = oneport::with_element_type!(args.common.typed().1, T => {
                 measured::measure::<T>(args, schedules, cost, rows, site)
@@ -250,7 +250,7 @@ impl CompareJob<'_> {
             let bytes = messages as u128 * u128::from(PROVED_TRANSFER_BYTES);
             messages <= MAX_TRANSFERS && ensure_memory("a proof", bytes, LARGE_SCHEDULE).is_ok()
         };
-        let rows = self.ranked.rows.iter_mut();
+        let rows = self.timed.rows.iter_mut();
         for row in rows.filter(|row| is_quick(row.figures.messages)) {
             let bits = match row.candidate.schedule(&self.task) {
                 Ok(schedule) => ShownBits::of(&schedule.check(), vector, schedule.ranks()),
@@ -263,8 +263,8 @@ impl CompareJob<'_> {
     /// By algorithm: the page that steps through its schedule, packed. The fastest have one, as far
     /// as one page has room for all, but what is too long to watch has none.
     fn players(&self) -> Players {
-        let (task, ranked) = (&self.task, &self.ranked);
-        let rows = ranked.rows.iter();
+        let (task, timed) = (&self.task, &self.timed);
+        let rows = timed.rows.iter();
         let rows = rows.filter(|row| row.figures.ranks <= MAX_PAGE_RANKS);
         let players = rows.filter_map(|row| {
             let name = &*row.figures.algorithm;
@@ -282,8 +282,8 @@ impl CompareJob<'_> {
 
     /// What a sweep keeps of it.
     fn point(self) -> Point {
-        let (request, ranked) = (&self.task.request, self.ranked);
-        let rows = ranked.rows.into_iter().map(|row| row.figures);
+        let (request, timed) = (&self.task.request, self.timed);
+        let rows = timed.rows.into_iter().map(|row| row.figures);
         let mut rows: Vec<SweepRow> = rows.collect();
         let mut costs = show_cost(request.get_cost(), self.task.unit);
         if let Some(measured) = &self.measured {
@@ -297,14 +297,14 @@ impl CompareJob<'_> {
             costs,
             unit: self.task.unit,
             rows,
-            skipped: ranked.skipped,
+            skipped: timed.skipped,
             interrupted: false,
         }
     }
 
     /// The time of a row relative to the best row in the model, and to the lower bound.
     fn ratios(&self, row: &SweepRow) -> (f64, Option<f64>) {
-        let (best, bound) = (self.ranked.best, self.ranked.lower_bound);
+        let (best, bound) = (self.timed.best, self.timed.lower_bound);
         let x_best = if best > 0.0 { row.time / best } else { 1.0 };
         (x_best, (bound > 0.0).then(|| row.time / bound))
     }
@@ -314,17 +314,17 @@ impl CompareJob<'_> {
     }
 
     fn json(&self) -> impl Answered {
-        let (args, request, ranked) = (self.args, &self.task.request, &self.ranked);
+        let (args, request, timed) = (self.args, &self.task.request, &self.timed);
         record! {
             collective: request.get_collective().name(),
             ranks: request.ranks(),
             ports: request.get_ports().name(),
             ported: request.get_ports().k(),
             node_ports (optional): args.common.nodes.node_ports,
-            vector_bytes: ranked.info.vector_bytes,
+            vector_bytes: timed.info.vector_bytes,
             time_unit: self.task.unit.name(),
-            lower_bound: Number(ranked.lower_bound),
-            rows: ranked.rows.iter().map(|row| {
+            lower_bound: Number(timed.lower_bound),
+            rows: timed.rows.iter().map(|row| {
                 let (figures, info) = (&row.figures, &row.info);
                 let (x_best, x_bound) = self.ratios(figures);
                 record! {
@@ -349,7 +349,7 @@ impl CompareJob<'_> {
                     bits (optional): row.bits.as_ref(),
                 }
             }).collect::<Vec<_>>(),
-            skipped: &ranked.skipped,
+            skipped: &timed.skipped,
             #[serde(flatten)]
             measured: self.measured.as_ref().map(|measured| measured.json(args)),
         }
@@ -365,9 +365,9 @@ impl CompareJob<'_> {
     }
 
     fn print_text(&self, out: &mut Lines) -> Result<()> {
-        let (args, task, ranked) = (self.args, &self.task, &self.ranked);
-        writeln!(out, "{}", title(&ranked.info, &ranked.rows))?;
-        let shared = ranked.info.show_shared_ports();
+        let (args, task, timed) = (self.args, &self.task, &self.timed);
+        writeln!(out, "{}", title(&timed.info, &timed.rows))?;
+        let shared = timed.info.show_shared_ports();
         let shared = shared.map_or_else(String::new, |shared| format!("\nshared ports {shared}"));
         let costs = show_cost(task.request.get_cost(), task.unit);
         writeln!(out, "{costs}{shared}\n")?;
@@ -376,14 +376,14 @@ impl CompareJob<'_> {
             Some(measured) => {
                 output::summary(out, &measured.summary(args))?;
                 writeln!(out)?;
-                measured.print(out, &ranked.rows, task.unit, self.last_arrival())?;
+                measured.print(out, &timed.rows, task.unit, self.last_arrival())?;
             }
         }
-        output::skipped(out, &ranked.skipped)
+        output::skipped(out, &timed.skipped)
     }
 
     fn print_model(&self, out: &mut Lines) -> Result<()> {
-        let (unit, ranked, last) = (self.task.unit, &self.ranked, self.last_arrival());
+        let (unit, timed, last) = (self.task.unit, &self.timed, self.last_arrival());
         let late = last > 0.0;
         let mut columns = Columns::<CompareRow>::default()
             .add("algorithm", |row| row.figures.algorithm.clone())
@@ -400,23 +400,23 @@ impl CompareJob<'_> {
             // Without a type, elements need not be floats.
             .add_if(
                 self.args.common.vector.dtype.is_some()
-                    && ranked.rows.iter().any(|row| row.bits.is_some()),
+                    && timed.rows.iter().any(|row| row.bits.is_some()),
                 "bits",
                 |row| or_dash(row.bits.as_ref().map(ShownBits::cell)),
             )
             .add_if(late, ">after last", |row| {
                 unit.show(row.figures.time - last)
             });
-        let levels = ranked.rows.iter().filter_map(|row| row.levels.as_ref());
+        let levels = timed.rows.iter().filter_map(|row| row.levels.as_ref());
         for level in 0..levels.map(Vec::len).max().unwrap_or(0) {
             let cell = move |row: &CompareRow| row.levels.as_ref()?.get(level).map(levels::cell);
             columns = columns.add(format!(">level {level}"), move |row| {
                 cell(row).unwrap_or_default()
             });
         }
-        output::table_of_names(out, &columns, &ranked.rows, output::first_is_best)?;
-        if ranked.lower_bound > 0.0 {
-            writeln!(out, "\nlower bound  {}", unit.show(ranked.lower_bound))?;
+        output::table_of_names(out, &columns, &timed.rows, output::first_is_best)?;
+        if timed.lower_bound > 0.0 {
+            writeln!(out, "\nlower bound  {}", unit.show(timed.lower_bound))?;
         }
         Ok(())
     }

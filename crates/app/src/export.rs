@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use oneport::internal::budget::memory::{MSCCL_LINE_BYTES, WRITTEN_STEP_BYTES};
+use oneport_formats::dot::DotGraph;
 use oneport_formats::simgrid::Network;
 use oneport_formats::{Written, WrittenFolder, chakra, dot, goal, msccl, mscclpp, simgrid};
 
@@ -35,7 +36,7 @@ options! {
     /// and sizes, latency and eager sends. Late ranks begin with a calc. The byte form has the
     /// sizes and leaves the costs to the simulator.
     #[derive(Debug)]
-    pub(crate) struct Goal {
+    pub(crate) struct ExportGoal {
         to: To = Group,
 
         /// Sizes of messages [default: uniform, or timed where only that can have the schedule]
@@ -100,7 +101,7 @@ options! {
     /// links, which the model leaves out. Late ranks compute first; latency and eager sends are
     /// refused where SimGrid would take another time. Costs without a unit are microseconds.
     #[derive(Debug)]
-    pub(crate) struct Simgrid {
+    pub(crate) struct ExportSimgrid {
         to: ToFolder = Group,
 
         /// How the hosts are connected
@@ -159,7 +160,7 @@ forms! {
 options! {
     /// DOT, for Graphviz: who sends to whom.
     #[derive(Debug)]
-    pub(crate) struct Dot {
+    pub(crate) struct ExportDot {
         to: To = Group,
 
         /// A row a round, instead of one edge for each pair of ranks
@@ -182,7 +183,7 @@ fn text_bytes(schedule: &Schedule) -> u128 {
     schedule.steps() as u128 * u128::from(WRITTEN_STEP_BYTES)
 }
 
-impl Command for Goal {
+impl Command for ExportGoal {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         self.to.write(&site.caller, text_bytes, |input| {
             let write = |form| {
@@ -228,22 +229,21 @@ impl Command for ExportMscclpp {
     }
 }
 
-impl Command for Dot {
+impl Command for ExportDot {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         self.to.common.delays.refuse("this format")?;
         self.to.write(&site.caller, text_bytes, |input| {
-            let text = if self.rounds {
-                dot::rounds(&input.schedule)?
+            let graph = if self.rounds {
+                DotGraph::Rounds
             } else {
-                dot::tree(&input.schedule)
+                DotGraph::Tree
             };
-            let notes = Vec::new();
-            Ok(Written { text, notes })
+            Ok(dot::write(&input.schedule, graph)?)
         })
     }
 }
 
-impl Command for Simgrid {
+impl Command for ExportSimgrid {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let network = self.network;
         let links = |ranks: u128| match network {
@@ -276,22 +276,24 @@ impl Command for ExportChakra {
 }
 
 impl ToFolder {
-    /// Writes files for which, beside the steps, there are so many `parts` by the number of ranks;
-    /// `write` gets the seconds of a time unit, too.
+    /// Writes the files, for which memory is checked first: beside the lines of the steps they have
+    /// as many as `more_lines` says of the number of ranks. `write` gets the seconds of a time
+    /// unit, too.
     fn write(
         &self,
         caller: &Caller,
-        parts: impl FnOnce(u128) -> u128,
+        more_lines: impl FnOnce(u128) -> u128,
         write: impl FnOnce(&Input, f64) -> Result<WrittenFolder>,
     ) -> Result<Answer> {
         let folder = self.output.display();
         self.ensure_new_folder()?;
         let mut input = self.common.input(caller)?;
         input.print_warnings(&self.common, caller)?;
-        let parts = input.schedule.steps() as u128 + parts(input.schedule.ranks() as u128);
+        let ranks = input.schedule.ranks() as u128;
+        let lines = input.schedule.steps() as u128 + more_lines(ranks);
         ensure_memory(
             "the files",
-            parts * u128::from(WRITTEN_STEP_BYTES),
+            lines * u128::from(WRITTEN_STEP_BYTES),
             LARGE_SCHEDULE,
         )?;
         let written = write(&input, input.unit.seconds())?;
@@ -368,6 +370,7 @@ impl To {
         })
     }
 
+    /// Writes the text, for whose `bytes` there must be memory before.
     fn write(
         &self,
         caller: &Caller,

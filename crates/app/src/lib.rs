@@ -147,12 +147,12 @@ pub const ENTRIES: &[Entry] = &entries![
     "guidelines" guidelines::GuidelinesArgs;
     "bits" probe::BitsArgs;
     "export" export::ExportArgs, parent;
-    "export goal" export::Goal;
+    "export goal" export::ExportGoal;
     "export msccl" export::ExportMsccl;
     "export mscclpp" export::ExportMscclpp;
-    "export simgrid" export::Simgrid;
+    "export simgrid" export::ExportSimgrid;
     "export chakra" export::ExportChakra;
-    "export dot" export::Dot;
+    "export dot" export::ExportDot;
     "import" import::ImportArgs, parent;
     "import goal" import::ImportGoal;
     "import msccl" import::ImportMsccl;

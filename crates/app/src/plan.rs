@@ -1,7 +1,7 @@
 //! `oneport plan`: plans a schedule and prints it.
 
 use oneport::{Order, Span, Step};
-use oneport_formats::dot;
+use oneport_formats::dot::{self, DotGraph};
 
 use crate::forms::RankNumber;
 use crate::levels;
@@ -82,7 +82,7 @@ impl Command for PlanArgs {
             PlanFormat::Json => input.schedule.to_json(),
             PlanFormat::Text => heading(&input) + &programs(&input.schedule),
             PlanFormat::Rounds => heading(&input) + &rounds(&input.schedule)?,
-            PlanFormat::Dot => dot::tree(&input.schedule),
+            PlanFormat::Dot => dot::write(&input.schedule, DotGraph::Tree)?.text,
         };
         caller.write_to(to_file, text)
     }

@@ -18,9 +18,34 @@ use oneport::machine::CostModel;
 use oneport::rules::Event;
 use oneport::schedule::{Schedule, Step};
 
-/// The graph of ranks: an edge for each pair that exchanges messages, with their number and their
-/// mean number of elements. For most algorithms a tree; the root has two circles.
-pub fn tree(schedule: &Schedule) -> String {
+use crate::Written;
+
+/// Which graph is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DotGraph {
+    /// The graph of ranks: an edge for each pair that exchanges messages, with their number and
+    /// their mean number of elements. For most algorithms a tree; the root has two circles.
+    Tree,
+    /// The graph of ranks over rounds: a row of ranks a round, an edge with the number of elements
+    /// for each message, and a dotted one where a rank waits for its next message.
+    Rounds,
+}
+
+/// Writes a graph of a schedule. Time is that of sorting its messages, of rounds also that of
+/// simulating it.
+///
+/// # Errors
+/// Rounds need a schedule that the model can time.
+pub fn write(schedule: &Schedule, graph: DotGraph) -> Result<Written> {
+    let text = match graph {
+        DotGraph::Tree => tree(schedule),
+        DotGraph::Rounds => rounds(schedule)?,
+    };
+    let notes = Vec::new();
+    Ok(Written { text, notes })
+}
+
+fn tree(schedule: &Schedule) -> String {
     let mut edges: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
     for (from, program) in schedule.programs().iter().enumerate() {
         for step in program {
@@ -68,11 +93,7 @@ pub fn messages_by_round(schedule: &Schedule) -> Result<Vec<(u64, usize, &Step)>
     Ok(messages)
 }
 
-/// The graph of ranks over rounds: a row of ranks a round, an edge with the number of elements for
-/// each message, and a dotted one where a rank waits for its next message.
-///
-/// Time is that of simulating, and of sorting the messages.
-pub fn rounds(schedule: &Schedule) -> Result<String> {
+fn rounds(schedule: &Schedule) -> Result<String> {
     let messages = messages_by_round(schedule)?;
     // By rank: the rounds that it has a node for.
     let mut of_rank: Vec<Vec<u64>> = vec![Vec::new(); schedule.ranks()];

@@ -98,7 +98,8 @@ struct HeadLine<'a> {
 /// Writes a schedule. Time and memory are linear in the number of steps, as those of simulating it,
 /// and in the number of messages that wait for each other.
 ///
-/// # Errors In the uniform form: unidirectional ports, messages of different sizes, costs that
+/// # Errors
+/// In the uniform form: unidirectional ports, messages of different sizes, costs that
 /// differ between ranks, transfers that use ports of different numbers at their ends, latency and
 /// eager sends. In the timed form: several ports of a kind, several latencies. In both: messages
 /// without any element, overlap, and times that are not whole in any decimal unit. In all forms:

@@ -49,7 +49,7 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
                     arrivals[rank] = late;
                     Ok(arrivals)
                 };
-                let (found, done) = under(&job.ranked.rows, &cost, ranks, &arrivals, stop)?;
+                let (found, done) = under(&job.timed.rows, &cost, ranks, &arrivals, stop)?;
                 if done < ranks {
                     interrupted = true;
                     break;
@@ -77,7 +77,7 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
         (None, trials) => {
             let trials = trials.unwrap_or(1);
             let arrivals = |trial| args.common.delays.draw(ranks, trial);
-            let (found, done) = under(&job.ranked.rows, &cost, trials, &arrivals, stop)?;
+            let (found, done) = under(&job.timed.rows, &cost, trials, &arrivals, stop)?;
             interrupted = done < trials;
             for (row, mut times) in found.into_iter().filter(|_| done > 0) {
                 times.sort_by(f64::total_cmp);

@@ -332,14 +332,27 @@ impl Plan {
                 }
             }
         }
-        let ports = file.ports.as_deref().and_then(Ports::named);
+        let k = file.ported.unwrap_or(1);
+        let ports = file.ports.as_deref().map(|name| {
+            let ports = Ports::named(name).map(|ports| ports.with_k(k));
+            ports
+                .filter(|ports| ports.validate().is_ok())
+                .ok_or_else(|| {
+                    let names = Ports::NAMES.join(", ");
+                    Error::malformed(format!(
+                        "\"ports\": {name:?}, \"ported\": {k}: ports are {names}, at least one and at most {}",
+                        Ports::MAX_K
+                    ))
+                })
+        });
+        let ports = ports.transpose()?;
         let blocks = file.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
         let ops = blocks.flat_map(|tb| &tb.ops);
         let mut ops = ops.flat_map(|op| std::iter::once(op).chain(&op.ops));
         let plan = Plan {
             has_packets: ops.any(|op| op.name.packets() != [false; 3]),
             buffers: buffers(&file)?,
-            ports: ports.map(|ports| ports.with_k(file.ported.unwrap_or(1))),
+            ports,
             name: file.name,
             gpus: file.gpus,
             parts,

@@ -570,6 +570,23 @@ fn what_mscclpp_lacks_is_refused() {
     }
 }
 
+/// The ports of a plan that oneport wrote may be damaged.
+#[test]
+fn wrong_ports_are_refused() {
+    let ring = oneport::Request::allgather(3, 1).plan("ring").unwrap();
+    let plan: Value = serde_json::from_str(&write(&ring, "x").unwrap().text).unwrap();
+    assert_eq!(read_plan(&plan).unwrap().ports(), ring.ports());
+    for (ports, ported) in [("bo", 1), ("bi", 0), ("uni", 1 << 30)] {
+        let mut plan = plan.clone();
+        (plan["ports"], plan["ported"]) = (ports.into(), ported.into());
+        let error = read_plan(&plan).unwrap_err().to_string();
+        let expected = format!(
+            "\"ports\": {ports:?}, \"ported\": {ported}: ports are uni, bi, telephone, at least one and at most 4096"
+        );
+        assert!(error.contains(&expected), "{error}");
+    }
+}
+
 /// Without any one of its signals, semaphores and `nop`s, a written plan is wrong. A literal
 /// interpreter agrees.
 #[test]

@@ -372,7 +372,8 @@ fn consume(schedule: &Schedule, cost: &CostModel) {
             second: 1e-9,
         },
     );
-    let _ = (dot::tree(schedule), dot::rounds(schedule));
+    let graphs = [dot::DotGraph::Tree, dot::DotGraph::Rounds];
+    let _ = graphs.map(|graph| dot::write(schedule, graph));
     // A crossbar has a link for each pair of ranks.
     if schedule.ranks() > 1 << 10 {
         return;

@@ -16,7 +16,7 @@ use crate::task::bar_length;
 const SILENT_SECONDS: f64 = 5.0;
 
 /// All algorithms, timed in the model.
-pub(super) struct RankedAlgorithms {
+pub(super) struct TimedAlgorithms {
     /// Description of the fastest schedule.
     pub(super) info: ScheduleInfo,
     /// For the roots that were taken.
@@ -30,11 +30,11 @@ pub(super) struct RankedAlgorithms {
 }
 
 /// Times all algorithms, and the schedules of `--schedule`.
-pub(super) fn rank(
+pub(super) fn time_all(
     args: &CompareArgs,
     common: &Common,
     task: &PlanTask,
-) -> Result<RankedAlgorithms> {
+) -> Result<TimedAlgorithms> {
     let (mut rows, wrong) = own::timed(common, task)?;
     // Schedules of files may take another root, split blocks, or have a block in its place.
     let of_own = rows.iter().map(|row| row.figures.bound);
@@ -89,7 +89,7 @@ pub(super) fn rank(
     for row in &mut planned {
         row.figures.bound = lower_bound;
     }
-    Ok(RankedAlgorithms {
+    Ok(TimedAlgorithms {
         info,
         lower_bound,
         best: planned[0].figures.time,
