@@ -12,7 +12,7 @@ use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
 /// What the registry says about one algorithm for one collective. A tree states its source, rounds
-/// and time, and of the other fields what differs from [`planned_by`].
+/// and time, and of the other fields what differs from `planned_by`.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// Name, unique within the collective; without the parts of a composition.
