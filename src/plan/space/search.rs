@@ -6,20 +6,22 @@
 //!
 //! From [`Request::plan_best`] to a time: [`best_first`] makes each algorithm an [`Offer`], of
 //! variants that [`Evaluator::settle`] gives their segments. That search has the time of what it
-//! finds (`best_segments` in `plan/segments/equal.rs`); what does not split the vector is timed by
-//! [`Evaluator::time`]. Both come to [`Variant::time_within`], but for uni-greedy and out-of-order,
-//! which time their own segments, and for schedules that are too long to simulate, which have an
-//! upper bound (`Best::executed`).
+//! finds (`best_segments` in `plan/segments/equal.rs`); what has its segments, or does not split
+//! the vector, is timed by [`Evaluator::time`]. Both come to [`Variant::time_within`], but for
+//! uni-greedy and out-of-order, which time their own segments, and for schedules that are too long
+//! to simulate, which have an upper bound (`Best::executed`).
 //!
-//! The commands come by `PlanTask::choose` of `crates/app`, with an evaluator that looks at memory
-//! and progress, too; `compare` asks it for the variant of each algorithm, and times that by
-//! `Planned::timed`.
+//! The commands come by `PlanTask::choose` of `crates/app`, with an evaluator (`Evaluation`) that
+//! looks at memory and progress, too; a native run asks the native estimate first, and a single
+//! candidate is not timed. `compare` asks `Evaluation::variant_of` for the variant of each
+//! algorithm, and times that by `Planned::timed`, with ports of nodes by `Schedule::timed`.
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
 //! [`Variant::time_within`] asks
 //!
-//! 1. [`Variant::closed_form`]: the row's formula, where one holds for the costs
+//! 1. [`Variant::closed_form`]: the formula of the row, or of the one with the same schedule
+//!    (`Algorithm::planned_as`), where one holds for the costs
 //!    (`Request::closed_forms_hold`) and this use of the ports; its messages cost what
 //!    `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
 //!    (`Algorithm::effective`);
