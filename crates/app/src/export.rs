@@ -7,6 +7,7 @@ use oneport_formats::dot::DotGraph;
 use oneport_formats::simgrid::Network;
 use oneport_formats::{Written, WrittenFolder, chakra, dot, goal, msccl, mscclpp, simgrid};
 
+use crate::delays::DelayArgs;
 use crate::prelude::*;
 use crate::writer::NewFolder;
 
@@ -179,13 +180,32 @@ options! {
     }
 }
 
+/// What becomes of latency, eager sends and late ranks in a format.
+#[derive(Debug, Clone, Copy)]
+enum Delays {
+    /// The writer has the costs: it writes them, or refuses what the format does not have.
+    Written,
+    /// The format has no times.
+    Refused,
+}
+
+impl Delays {
+    fn ensure_takes(self, given: &DelayArgs) -> Result<()> {
+        match self {
+            Delays::Written => Ok(()),
+            Delays::Refused => given.refuse("this format"),
+        }
+    }
+}
+
 fn text_bytes(schedule: &Schedule) -> u128 {
     schedule.steps() as u128 * u128::from(WRITTEN_STEP_BYTES)
 }
 
 impl Command for ExportGoal {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        self.to.write(&site.caller, text_bytes, |input| {
+        let caller = &site.caller;
+        self.to.write(caller, Delays::Written, text_bytes, |input| {
             let write = |form| {
                 let cost = input.cost.clone();
                 goal::write(&input.schedule, &goal::GoalOptions { form, cost })
@@ -231,8 +251,8 @@ impl Command for ExportMscclpp {
 
 impl Command for ExportDot {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        self.to.common.delays.refuse("this format")?;
-        self.to.write(&site.caller, text_bytes, |input| {
+        let caller = &site.caller;
+        self.to.write(caller, Delays::Refused, text_bytes, |input| {
             let graph = if self.rounds {
                 DotGraph::Rounds
             } else {
@@ -250,28 +270,28 @@ impl Command for ExportSimgrid {
             Network::Crossbar => ranks * ranks,
             _ => 1,
         };
-        self.to.write(&site.caller, links, |input, second| {
-            let options = simgrid::SimgridOptions {
-                network,
-                cost: input.cost.clone(),
-                second,
-            };
-            Ok(simgrid::write(&input.schedule, &options)?)
-        })
+        let caller = &site.caller;
+        self.to
+            .write(caller, Delays::Written, links, |input, second| {
+                let options = simgrid::SimgridOptions {
+                    network,
+                    cost: input.cost.clone(),
+                    second,
+                };
+                Ok(simgrid::write(&input.schedule, &options)?)
+            })
     }
 }
 
 impl Command for ExportChakra {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        self.to.write(
-            &site.caller,
-            |ranks| ranks,
-            |input, second| {
+        let (caller, traces) = (&site.caller, |ranks| ranks);
+        self.to
+            .write(caller, Delays::Written, traces, |input, second| {
                 let cost = input.cost.clone();
                 let options = chakra::ChakraOptions { cost, second };
                 Ok(chakra::write(&input.schedule, &options)?)
-            },
-        )
+            })
     }
 }
 
@@ -282,10 +302,12 @@ impl ToFolder {
     fn write(
         &self,
         caller: &Caller,
+        delays: Delays,
         more_lines: impl FnOnce(u128) -> u128,
         write: impl FnOnce(&Input, f64) -> Result<WrittenFolder>,
     ) -> Result<Answer> {
         let folder = self.output.display();
+        delays.ensure_takes(&self.common.delays)?;
         self.ensure_new_folder()?;
         let mut input = self.common.input(caller)?;
         input.print_warnings(&self.common, caller)?;
@@ -361,8 +383,7 @@ impl To {
         name: Option<&str>,
         write: impl FnOnce(&Schedule, &str) -> oneport::Result<Written>,
     ) -> Result<Answer> {
-        self.common.delays.refuse("this format")?;
-        self.write(caller, bytes, |input| {
+        self.write(caller, Delays::Refused, bytes, |input| {
             let info = &input.info;
             let own = || format!("oneport {} {}", info.collective, info.by());
             let name = name.map_or_else(own, str::to_string);
@@ -374,9 +395,11 @@ impl To {
     fn write(
         &self,
         caller: &Caller,
+        delays: Delays,
         bytes: impl FnOnce(&Schedule) -> u128,
         write: impl FnOnce(&Input) -> Result<Written>,
     ) -> Result<Answer> {
+        delays.ensure_takes(&self.common.delays)?;
         let to_file = output::file_of(self.output.as_deref());
         caller.writable(&[("-o", to_file)])?;
         let mut input = self.common.input(caller)?;
