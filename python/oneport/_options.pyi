@@ -70,7 +70,7 @@ class PlanMore(TypedDict, total=False):
     table: bool | None
     """Print the base blocks, receive and send schedules of a circulant algorithm as a table, a column a rank, counted from the root"""
     targets: int | str | Sequence[int | str] | None
-    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
+    """Ranks that get the vector of a collective with targets, such as 1,3,5 of a multicast [default: all]"""
 
 class LoadOptions(TypedDict, total=False):
     """Options of ``plan``."""
@@ -146,7 +146,7 @@ class LoadOptions(TypedDict, total=False):
     table: bool | None
     """Print the base blocks, receive and send schedules of a circulant algorithm as a table, a column a rank, counted from the root"""
     targets: int | str | Sequence[int | str] | None
-    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
+    """Ranks that get the vector of a collective with targets, such as 1,3,5 of a multicast [default: all]"""
     elements: int | None
     """Number of elements, in place of bytes"""
     p: int | None
@@ -226,7 +226,7 @@ class CheckOptions(TypedDict, total=False):
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
     targets: int | str | Sequence[int | str] | None
-    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
+    """Ranks that get the vector of a collective with targets, such as 1,3,5 of a multicast [default: all]"""
     elements: int | None
     """Number of elements, in place of bytes"""
     p: int | None
@@ -308,7 +308,7 @@ class SimulateMore(TypedDict, total=False):
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
     targets: int | str | Sequence[int | str] | None
-    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
+    """Ranks that get the vector of a collective with targets, such as 1,3,5 of a multicast [default: all]"""
     top: int | str | None
     """Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules from files"""
     width: str | None
@@ -400,7 +400,7 @@ class CompareOfSchedule(TypedDict, total=False):
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
     targets: int | str | Sequence[int | str] | None
-    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
+    """Ranks that get the vector of a collective with targets, such as 1,3,5 of a multicast [default: all]"""
     top: int | str | None
     """Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules from files"""
     trials: int | str | None
@@ -486,7 +486,7 @@ class CompareMore(TypedDict, total=False):
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
     targets: int | str | Sequence[int | str] | None
-    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
+    """Ranks that get the vector of a collective with targets, such as 1,3,5 of a multicast [default: all]"""
     top: int | str | None
     """Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules from files"""
     trials: int | str | None
@@ -568,7 +568,7 @@ class DrawOptions(TypedDict, total=False):
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
     targets: int | str | Sequence[int | str] | None
-    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
+    """Ranks that get the vector of a collective with targets, such as 1,3,5 of a multicast [default: all]"""
     trace: Path | None
     """Write a trace for Perfetto to this file (.json), all at once; without -o and --as there is no picture then"""
     width: str | None
@@ -732,7 +732,7 @@ class SynthesizeOptions(TypedDict, total=False):
     table: bool | None
     """All collectives and port models: the optimum and the best algorithm of the registry"""
     targets: int | str | Sequence[int | str] | None
-    """Ranks that get the vector of a multicast"""
+    """Ranks that get the vector of a collective with targets, such as a multicast"""
     telephone: bool | None
     """As --ports telephone: a rank has one partner in a round, and both may send"""
     progress: Progress

@@ -46,6 +46,10 @@ impl Ports {
         [uni.name(), bi.name(), telephone.name()]
     };
 
+    /// What help has in place of one of them.
+    #[doc(hidden)]
+    pub const USAGE: &str = "uni|bi|telephone";
+
     /// Maximal number of ports of each kind: far more than any machine has, and few enough to keep
     /// one list per port.
     pub const MAX_K: usize = 1 << 12;

@@ -11,7 +11,7 @@ use crate::delays::DelayArgs;
 use crate::files::Source;
 use crate::forms::{
     AlgorithmList, AlgorithmNames, Count, KindName, OpName, PortNames, RankNumber, Ranks, Rate,
-    Root, RootName, Segment, SegmentCount, SegmentCounts, Size, Sizes, Time, TypeName,
+    Root, RootName, Segment, SegmentCount, SegmentCounts, Size, Sizes, Time, TypeName, ports_help,
 };
 use crate::nodes::NodeArgs;
 use crate::own_file::{OwnFile, OwnFileName};
@@ -49,7 +49,8 @@ options! {
         /// The root, or `free` to let the algorithm choose it where it can
         pub(crate) root: Option<Root> = RootName,
 
-        /// Ranks that get the vector of a multicast, such as 1,3,5 [default: all]
+        /// Ranks that get the vector of a collective with targets, such as 1,3,5 of a multicast
+        /// [default: all]
         pub(crate) targets: Vec<usize> = RankNumber {
             value: "RANK,RANK,...", is_list: true, conflicts: &["schedule"],
             heading: Some("Vector"),
@@ -206,8 +207,8 @@ options! {
     /// Ports and costs of the machine.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct MachineArgs {
-        /// Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both
-        /// directions, but one partner at a time) [default: bi]
+        #[doc = ports_help!()]
+        /// [default: bi]
         pub(crate) ports: Option<Ports> = PortNames,
 
         /// Number of ports of each kind that a rank has [default: 1]

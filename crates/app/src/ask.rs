@@ -99,7 +99,7 @@ pub(crate) fn names<T>(values: &[Named<T>]) -> Vec<(&'static str, &'static str)>
 
 /// Defines forms of values: by their parser or of their names, and what else they take than words.
 macro_rules! forms {
-    ($($(#[$about:meta])* $form:ident: $value:ty = $name:literal, $by:ident $parse:expr $(, $takes:ident)?;)*) => {$(
+    ($($(#[$about:meta])* $form:ident: $value:ty = $name:expr, $by:ident $parse:expr $(, $takes:ident)?;)*) => {$(
         $(#[$about])*
         #[derive(Debug)]
         pub(crate) struct $form;
@@ -500,7 +500,7 @@ macro_rules! options {
         $(#[examples = $examples:expr])?
         $seen:vis struct $options:ident {
             $(
-                $(#[doc = $doc:literal])*
+                $(#[doc = $doc:expr])*
                 $field_seen:vis $field:ident: $type:ty
                     = $form:ident $({ $($key:ident: $value:expr),* $(,)? })?
             ),* $(,)?

@@ -71,6 +71,15 @@ pub(crate) enum SegmentCount {
     Unequal,
 }
 
+/// Help of the options for ports of a rank.
+macro_rules! ports_help {
+    () => {
+        "Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both \
+         directions, but one partner at a time)"
+    };
+}
+pub(crate) use ports_help;
+
 pub(crate) const PORTS: [Named<Ports>; Ports::KINDS.len()] = {
     let mut named = [("", "", Ports::UNI); Ports::KINDS.len()];
     let mut at = 0;
@@ -120,7 +129,7 @@ forms! {
     /// A number of segments, or `unequal`.
     SegmentCounts: SegmentCount = "COUNT|unequal", by parse_segments, Whole;
     /// Kinds of ports.
-    PortNames: Ports = "uni|bi|telephone", of PORTS;
+    PortNames: Ports = Ports::USAGE, of PORTS;
     /// Clocks.
     ClockName: Clock = "CLOCK", of CLOCKS;
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::answer;
-use crate::forms::RankNumber;
+use crate::forms::{RankNumber, ports_help};
 use crate::memory::available_memory;
 use crate::plan;
 use crate::prelude::*;
@@ -48,11 +48,10 @@ to each carries in a round. Ctrl-C and --budget end the search with what is know
         /// The root
         root: usize = RankNumber { default: Some("0") },
 
-        /// Ranks that get the vector of a multicast
+        /// Ranks that get the vector of a collective with targets, such as a multicast
         targets: Vec<usize> = RankNumber { value: "RANK,...", is_list: true },
 
-        /// Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both
-        /// directions, but one partner at a time)
+        #[doc = ports_help!()]
         ports: Ports = PortNames { default: Some("bi") },
 
         /// Number of ports of each kind that a rank has

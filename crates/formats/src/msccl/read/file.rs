@@ -245,9 +245,9 @@ impl<'t> MscclFile<'t> {
             (Some(Some(ports)), Some(k)) => Some(ports.with_k(k)),
             (None, None) => None,
             _ => {
-                let what = "ports and ported belong together: \"uni\", \"bi\" or \"telephone\", \
-                            and a number";
-                return Err(algo.error(what));
+                let what = "ports and ported belong together: one of";
+                let names = Ports::NAMES.join(", ");
+                return Err(algo.error(format!("{what} {names}, and a number")));
             }
         };
         Ok(MscclFile {
