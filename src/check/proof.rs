@@ -131,7 +131,7 @@ impl SymbolMachine {
             fresh: Fresh::default(),
             waste: Waste::default(),
             has_one_result: row.combines == Some(Operands::All)
-                && row.output != (Holders::Every, Extent::Whole),
+                && (row.output.0 == Holders::Root || row.output.1 == Extent::Block),
         };
         for (rank, (layout, program)) in schedule
             .layout()

@@ -1,7 +1,8 @@
 //! Tests of the checker: one hand-written schedule for every kind of error, with the exact message.
 
 use oneport::check::{FindingKind, Options, Report};
-use oneport::{Collective, Order, Ports, Request, Schedule, Span, Spans, Step};
+use oneport::schedule::{Builder, Layout};
+use oneport::{Collective, Kind, Order, Ports, Request, Schedule, Span, Spans, Step};
 
 /// A schedule with the given layouts, each written as `len input output`.
 fn schedule(ports: &str, collective: &str, layout: &[&str], programs: &[&str]) -> Schedule {
@@ -538,6 +539,32 @@ fn partial_results_combined_twice_are_noted() {
     let again = "of its buffer, to what another step has combined already";
     let again = |note: &&String| note.contains(both[1]) && note.ends_with(again);
     assert_eq!(found.iter().filter(again).count(), 1, "{found:?}");
+}
+
+/// Two ranks that both add all contributions: one of them does so needlessly where the outputs of
+/// all ranks together are no longer than one vector.
+#[test]
+fn results_that_several_ranks_need_are_combined_at_each() {
+    let [vector, received] = [Span::new(0, 2), Span::new(2, 2)];
+    for kind in Kind::ALL.iter().filter(|kind| kind.combines_all()) {
+        let collective = kind.with_root(0).with_targets(vec![0, 1]);
+        let laid_out = Builder::laid_out(2, collective.clone(), vector.len);
+        let laid_out = laid_out.build().unwrap();
+        let mut b = Schedule::builder(2, Ports::BI, collective);
+        for (rank, order) in [(0, Order::MineFirst), (1, Order::TheirsFirst)] {
+            let Layout { input, output, .. } = laid_out.layout()[rank].clone();
+            b.layout(rank, received.end(), input, output)
+                .step(rank, Step::send(1 - rank, vector))
+                .step(rank, Step::recv(1 - rank, received))
+                .step(rank, Step::combine(received, vector, order));
+        }
+        let outputs = laid_out.layout().iter().flat_map(|layout| &layout.output);
+        let outputs: usize = outputs.map(|span| span.len).sum();
+        let again = "to what another step has combined already";
+        let notes = notes(&b.build().unwrap());
+        let noted = notes.iter().any(|note| note.ends_with(again));
+        assert_eq!(noted, outputs <= vector.len, "{kind}: {notes:?}");
+    }
 }
 
 /// What is noted of planned schedules is what their sources say.
