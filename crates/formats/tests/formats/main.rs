@@ -83,28 +83,36 @@ fn grid() -> Vec<(String, Schedule)> {
 /// No other format says in which order several ranks use a port.
 #[test]
 fn shared_ports_are_refused() {
+    use oneport_formats::{chakra, goal, msccl, mscclpp, simgrid};
+
     let cost = CostModel::new(1000.0, 1.0);
-    let plain = Request::broadcast(4, 4).plan("binomial").unwrap();
+    let request = Request::allreduce(4, 4);
+    let plain = request.plan("recursive-doubling").unwrap();
     let nodes = [vec![0, 1], vec![2, 3]];
     let shared = plain.clone().with_node_ports(&nodes, 1, &cost).unwrap();
-    let network = oneport_formats::simgrid::SimgridOptions {
-        network: oneport_formats::simgrid::Network::Crossbar,
-        cost: cost.clone(),
-        second: 1e-6,
-    };
-    let write = |schedule: &Schedule| {
+    let (second, network) = (1e-6, simgrid::Network::Crossbar);
+    let written = |schedule: &Schedule| {
+        let cost = || cost.clone();
+        let simgrid_options = simgrid::SimgridOptions {
+            network,
+            cost: cost(),
+            second,
+        };
+        let chakra_options = chakra::ChakraOptions {
+            cost: cost(),
+            second,
+        };
         [
-            oneport_formats::goal::write(
-                schedule,
-                &oneport_formats::goal::GoalOptions::new(cost.clone()),
-            )
-            .map(drop),
-            oneport_formats::msccl::write(schedule, "name").map(drop),
-            oneport_formats::simgrid::write(schedule, &network).map(drop),
+            goal::write(schedule, &goal::GoalOptions::new(cost())).map(drop),
+            msccl::write(schedule, "name").map(drop),
+            mscclpp::write(schedule, "name").map(drop),
+            simgrid::write(schedule, &simgrid_options).map(drop),
+            chakra::write(schedule, &chakra_options).map(drop),
         ]
     };
-    assert!(write(&plain).iter().all(Result::is_ok));
-    for (format, refused) in ["GOAL", "MSCCL", "SimGrid"].iter().zip(write(&shared)) {
+    assert!(written(&plain).iter().all(Result::is_ok));
+    let formats = ["GOAL", "MSCCL", "MSCCL++", "SimGrid", "Chakra"];
+    for (format, refused) in formats.iter().zip(written(&shared)) {
         assert_eq!(
             refused.unwrap_err().to_string(),
             format!(
