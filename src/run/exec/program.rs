@@ -87,9 +87,8 @@ pub(crate) struct RankProgram<'s> {
     pub(crate) local: Vec<u32>,
     /// By step: the index of its wire if it is a transfer, otherwise 0.
     pub(crate) wire: Vec<u32>,
-    /// By step: the slot of its message if its sender does not wait, otherwise [`NONE`]; empty if
-    /// all senders wait.
-    pub(super) slot: Vec<u32>,
+    /// By step: the slot of its message if its sender does not wait; empty if all senders wait.
+    pub(super) slot: Vec<Option<u32>>,
 }
 
 impl<'s> Program<'s> {
@@ -156,7 +155,7 @@ impl<'s> Program<'s> {
         let mut lines = 0u64;
         let mut wire = id(self.wires.len());
         for (rank, steps) in schedule.programs().iter().enumerate() {
-            self.ranks[rank].slot = vec![NONE; steps.len()];
+            self.ranks[rank].slot = vec![None; steps.len()];
             for (i, step) in steps.iter().enumerate() {
                 let Step::Send { to, .. } = step else {
                     continue;
@@ -167,7 +166,7 @@ impl<'s> Program<'s> {
                     continue;
                 }
                 let bytes = step.len().saturating_mul(elements.bytes);
-                self.ranks[rank].slot[i] = u32::try_from(lines).unwrap_or(NONE);
+                self.ranks[rank].slot[i] = u32::try_from(lines).ok();
                 self.ranks[rank].wire[i] = wire;
                 let receive = mate - matching.first_step[*to];
                 self.ranks[*to].wire[receive as usize] = wire;
@@ -177,7 +176,7 @@ impl<'s> Program<'s> {
         }
         let bytes = u128::from(lines) * CACHE_LINE_BYTES as u128;
         ensure_memory("the copies of all messages", bytes)?;
-        let lines = u32::try_from(lines).ok().filter(|&lines| lines < NONE);
+        let lines = u32::try_from(lines).ok();
         let too_many = || Error::usage("the messages are too long to be copied");
         self.slots = Slots::new(lines.ok_or_else(too_many)?);
         let more = wire as usize - self.wires.len();

@@ -30,7 +30,6 @@ use super::program::{Grants, Program, RankProgram};
 use super::recorder::Stopwatch;
 use crate::error::Error;
 use crate::machine;
-use crate::rules::matching::NONE;
 use crate::rules::{Event, max_time};
 use crate::run::context::RunContext;
 use crate::run::failure::{Failure, TransferAt, port_busy};
@@ -175,6 +174,7 @@ impl<'r> RendezvousExecutor<'r> {
             }
         })
     }
+
     fn progress(
         &mut self,
         carrier: &mut impl Carrier<'r>,
@@ -260,12 +260,10 @@ impl<'r> RendezvousExecutor<'r> {
         match step {
             Step::Send { to, spans, .. } => {
                 let transfer = self.transfer(list, i, *to, spans);
-                let slot = self.program.slot.get(i).copied().unwrap_or(NONE);
-                if slot != NONE {
+                if let Some(slot) = self.program.slot.get(i).copied().flatten() {
                     carrier.send(transfer, ready, Some((self.slots, slot)));
                     peers.wake(*to);
-                    let cost = self.context.cost;
-                    let cost = cost.transfer_cost(self.rank, *to, self.bytes(step));
+                    let cost = (self.context.cost).transfer_cost(self.rank, *to, self.bytes(step));
                     let [end, _] = cost.ends(ready, ready);
                     self.transferred(list, i, step, end, peers);
                     return Ok(());
