@@ -14,11 +14,11 @@
 //! [`Algorithm::planned`] and [`Algorithm::closed_form`].
 //!
 //! - *Shapes*, for `p` ranks and `m` elements: the buffer of a rank holds the vector (broadcast,
-//!   reduce, allreduce, scan, reduce_scatter), its own vector followed by the result (exscan), all
-//!   blocks in rank order (allgather), its own blocks followed by those received from the other
-//!   ranks (alltoall), or its own block followed by all blocks of its subtree (gather, scatter; a
-//!   leaf has its own block only). In a gossip it holds the inputs of all ranks, in rank order.
-//!   Scratch comes last.
+//!   multicast, reduce, allreduce, scan, reduce_scatter), its own vector followed by the result
+//!   (exscan), all blocks in rank order (allgather), its own blocks followed by those received from
+//!   the other ranks (alltoall), or its own block followed by all blocks of its subtree (gather,
+//!   scatter; a leaf has its own block only). In a gossip it holds the inputs of all ranks, in rank
+//!   order. A rank outside a multicast has no buffer. Scratch comes last.
 //! - *Units*: spans and segments in elements, volumes in elements sent by all ranks together, times
 //!   in the unit of the request's cost model. A message of `n` elements has `n` times
 //!   [`Request::element_bytes`] bytes.

@@ -1,5 +1,6 @@
 //! Tests of the laws of the sources: folders, files and crates use only what is below them, and
-//! what the architecture says to stand in one place does.
+//! what the architecture says to stand in one place does. Their numbers are those of
+//! `ARCHITECTURE.md`.
 //!
 //! Sources are parsed. A file uses what its `use` declarations and all other paths name, those in
 //! the arguments of macros too.
@@ -325,8 +326,8 @@ fn folders_import_only_lower_layers() {
     }));
 }
 
-/// The manifests name no other crate of the workspace, but what tests need, and no crate that must
-/// not have unsafe code lacks the attribute that forbids it.
+/// The manifests name no other crate of the workspace, but what tests need; law 10: no crate that
+/// must not have unsafe code lacks the attribute that forbids it.
 #[test]
 fn crates_use_only_lower_crates() {
     let crates = root().join("crates");
@@ -561,7 +562,7 @@ fn all_runs_share_a_loop_and_an_outcome() {
     assert_one_each(&found);
 }
 
-/// Law 7: a word names one public type of the library.
+/// Law 6: a word names one public type of the library.
 #[test]
 fn a_word_names_one_public_type() {
     assert_one_each(&places(|source, line| {
@@ -570,7 +571,7 @@ fn a_word_names_one_public_type() {
     }));
 }
 
-/// Law 11: the ways to a model time.
+/// Law 7: the ways to a model time.
 #[test]
 fn the_doors_to_a_model_time_are_few() {
     let doors = places(|source, line| {
@@ -586,7 +587,7 @@ fn the_doors_to_a_model_time_are_few() {
     assert_eq!(doors.len(), 5, "{doors:#?}");
 }
 
-/// Law 13: only the command knows its arguments and a terminal, and it knows no JSON; of the
+/// Law 8: only the command knows its arguments and a terminal, and it knows no JSON; of the
 /// library only files of a form do.
 #[test]
 fn only_the_command_knows_argv_and_a_terminal() {
@@ -613,7 +614,7 @@ fn only_the_command_knows_argv_and_a_terminal() {
     assert_without(&["serde_json"], |source| !of_crate(source), &json);
 }
 
-/// Law 16: a rank's ports are asked what they can do. Which model they are is known where models
+/// Law 9: a rank's ports are asked what they can do. Which model they are is known where models
 /// are defined, and where a table lists some of them.
 #[test]
 fn only_one_file_knows_which_models_of_ports_there_are() {
@@ -679,7 +680,7 @@ const OWN_PRIMITIVES: &[&str] = &[
     "operator.rs",
 ];
 
-/// Otherwise neither the model checker nor the record of cache lines would see them.
+/// Law 10: otherwise neither the model checker nor the record of cache lines would see them.
 #[test]
 fn runs_take_their_primitives_from_one_file() {
     let words = [
