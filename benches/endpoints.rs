@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use oneport::internal::{OnlineClock, max_time};
+use oneport::internal::OnlineClock;
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team, TeamOptions};
 use oneport::{CostModel, Ports, Span};
 
@@ -331,7 +331,7 @@ fn clock_work(bytes: usize, messages: u64) -> Duration {
         let theirs = black_box(sender.start(out, &[span], &[]));
         let ready = receiver.start(into, &[], &[span]);
         let duration = cost.transfer(0, 1, span.len as u64);
-        let end = black_box(max_time(ready, theirs) + duration);
+        let end = black_box(ready.max(theirs) + duration);
         receiver.transferred(into, &[], &[span], end);
         sender.transferred(out, &[span], &[], end);
     }

@@ -3,8 +3,7 @@
 pub use crate::check::history::{Held, History};
 pub use crate::error::json_object;
 pub use crate::plan::registry::split_outside;
-pub use crate::rules::accesses::max_time;
-pub use crate::rules::matching::{Grouped, Matching, NONE};
+pub use crate::rules::matching::{Grouped, Matching};
 pub use crate::run::clock::OnlineClock;
 pub use crate::run::exec::sequence::{Longest, Sequence};
 pub use crate::run::exec::{Carrier, HalfTransfer, VirtualRanks, VirtualRun};

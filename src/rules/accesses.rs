@@ -9,7 +9,7 @@ use crate::schedule::Span;
 
 /// The maximum of two times (neither is NaN).
 #[inline]
-pub fn max_time(a: f64, b: f64) -> f64 {
+pub(crate) fn max_time(a: f64, b: f64) -> f64 {
     if b > a { b } else { a }
 }
 

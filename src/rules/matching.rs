@@ -8,13 +8,13 @@ use crate::machine::numbers::id;
 use crate::schedule::{Schedule, Step};
 
 /// In place of a step or node number: there is none, because the step has no partner.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// The partner of every step; steps are numbered consecutively over all ranks.
 #[derive(Debug)]
 pub struct Matching {
     /// By step: the number of its partner; [`NONE`] for local steps and unmatched transfers.
-    pub mates: Vec<u32>,
+    pub(crate) mates: Vec<u32>,
     /// By rank: the number of its first step.
     pub first_step: Vec<u32>,
 }
@@ -83,6 +83,12 @@ impl Matching {
             matching.match_rank(programs, rank, sends.of(rank), &receives, &mut mismatch);
         }
         Ok(matching)
+    }
+
+    /// The partner of step `number`, if it has one.
+    pub fn mate(&self, number: usize) -> Option<usize> {
+        let mate = self.mates[number];
+        (mate != NONE).then_some(mate as usize)
     }
 
     /// Matches the sends to rank `to` with its receives; both are sorted by sender, then program.

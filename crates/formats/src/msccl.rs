@@ -329,11 +329,10 @@ pub(crate) fn mates(
     // The placed programs may have one copy more at the start.
     let extra = |rank: usize| programs[rank].len() - schedule.programs()[rank].len();
     let mut all = Vec::with_capacity(programs.len());
-    let mut mates = matching.mates.iter();
     for (rank, program) in schedule.programs().iter().enumerate() {
         let mut of_rank = vec![None; extra(rank)];
         for (i, step) in program.iter().enumerate() {
-            let mate = mates.next();
+            let mate = matching.mate(matching.first_step[rank] as usize + i);
             if step.is_empty() {
                 return Err(Error::usage(format!(
                     "{format} has no steps without chunks: rank {rank}, step {i} ({}) is one (choose a size that all \
@@ -341,8 +340,8 @@ pub(crate) fn mates(
                     step.name()
                 )));
             }
-            of_rank.push(step.peer().zip(mate).map(|(peer, &mate)| {
-                let step = (mate - matching.first_step[peer]) as usize;
+            of_rank.push(step.peer().zip(mate).map(|(peer, mate)| {
+                let step = mate - matching.first_step[peer] as usize;
                 (peer, step + extra(peer))
             }));
         }

@@ -3,8 +3,7 @@
 
 use oneport::check::Options;
 use oneport::error::Result;
-use oneport::internal::{Held, History};
-use oneport::internal::{Matching, NONE};
+use oneport::internal::{Held, History, Matching};
 use oneport::schedule::collective::Extent;
 use oneport::schedule::{Schedule, Spans, Step};
 
@@ -29,9 +28,11 @@ pub(crate) fn blocks(schedule: &Schedule) -> Option<Vec<Vec<usize>>> {
         of_step.extend(written);
     }
     // A send moves what its receiver writes.
-    for (number, &mate) in matching.mates.iter().enumerate() {
-        if of_step[number].is_empty() && mate != NONE {
-            of_step[number] = of_step[mate as usize].clone();
+    for number in 0..of_step.len() {
+        if of_step[number].is_empty()
+            && let Some(mate) = matching.mate(number)
+        {
+            of_step[number] = of_step[mate].clone();
         }
     }
     Some(of_step)
@@ -128,23 +129,22 @@ pub(crate) fn ranges(numbers: &[usize]) -> String {
 pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<usize>>)> {
     let matching = Matching::new(schedule, |_| {})?;
     let steps: Vec<&Step> = schedule.programs().iter().flatten().collect();
-    let moved = |(step, &mate): (&&Step, &u32)| {
+    let moved = |(number, step): (usize, &&Step)| {
         let spans = match step {
             Step::Send { spans, .. } => spans,
-            Step::Recv { spans, .. } | Step::RecvCombine { spans, .. } => match mate {
-                NONE => spans,
-                mate => match steps[mate as usize] {
-                    Step::Send { spans, .. } => spans,
+            Step::Recv { spans, .. } | Step::RecvCombine { spans, .. } => {
+                match matching.mate(number).map(|mate| steps[mate]) {
+                    Some(Step::Send { spans, .. }) => spans,
                     _ => spans,
-                },
-            },
+                }
+            }
             Step::Copy { dst, .. } | Step::Combine { dst, .. } => dst,
         };
         let mut key = Spans::new();
         spans.iter().for_each(|&span| key.append(span));
         key
     };
-    let moved: Vec<Spans> = steps.iter().zip(&matching.mates).map(moved).collect();
+    let moved: Vec<Spans> = steps.iter().enumerate().map(moved).collect();
     Ok(distinct(&moved, |spans| spans.is_empty()))
 }
 

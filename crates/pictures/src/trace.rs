@@ -7,7 +7,7 @@ use super::blocks::{blocks, distinct, segments};
 use super::svg::Unit;
 use oneport::check::{Options, Report};
 use oneport::error::{Error, Result};
-use oneport::internal::{Matching, NONE, max_time};
+use oneport::internal::Matching;
 use oneport::machine::{CostModel, Ports};
 use oneport::rules::{End, Event};
 use oneport::schedule::{Schedule, Spans, Step};
@@ -218,7 +218,7 @@ impl Trace {
         // Those that take place; their times follow.
         let mut trace = Trace::build(schedule, (Source::Model, unit), |rank, i, step| {
             let part = |event, what| prepared.node(rank, event).map(|_| (what, (0.0, 0.0)));
-            let transfer = |_| part(Event::transferred(i), kind_of(step, false));
+            let transfer = |_| part(Event::transferred(i), kind_of(step, Source::Model));
             let compute = || part(Event::computed(i), compute_of(step));
             let computed = step.computes().then(compute).flatten();
             [step.peer().and_then(transfer), computed]
@@ -262,7 +262,7 @@ impl Trace {
         let mut ends = vec![BTreeMap::new(); self.ranks];
         for a in &self.activities {
             let end = ends[a.rank].entry(self.list(a)).or_insert(0.0);
-            *end = max_time(*end, a.end);
+            *end = f64::max(*end, a.end);
         }
         for (rank, program) in schedule.programs().iter().enumerate() {
             let first = waits.len();
@@ -286,17 +286,17 @@ impl Trace {
                 }
                 let before = ends[rank].iter();
                 let before = before.filter(|(l, _)| list.is_none() || l.is_none() || **l == list);
-                let mate = matching.mates[matching.first_step[rank] as usize + i];
+                let mate = matching.mate(matching.first_step[rank] as usize + i);
                 waits.push(Wait {
                     rank,
                     step: i,
-                    what: [kind_of(step, false), compute_of(step)][usize::from(computes)],
+                    what: [kind_of(step, Source::Model), compute_of(step)][usize::from(computes)],
                     peer: step.peer(),
                     port,
-                    since: before.map(|(_, &end)| end).fold(0.0, max_time),
+                    since: before.map(|(_, &end)| end).fold(0.0, f64::max),
                     in_cycle: false,
                     behind: prepared.behind(schedule, rank, event),
-                    alone: !computes && mate == NONE,
+                    alone: !computes && mate.is_none(),
                 });
                 if computes {
                     break;
@@ -324,7 +324,7 @@ impl Trace {
     /// When a step has no times.
     pub fn of_times(schedule: &Schedule, times: &[Vec<(f64, f64)>]) -> Result<Trace> {
         let of_step = |rank: usize, i: usize, step: &Step| {
-            [Some((kind_of(step, false), times[rank][i])), None]
+            [Some((kind_of(step, Source::Model), times[rank][i])), None]
         };
         Trace::build(schedule, (Source::Model, Unit::Plain), of_step)
     }
@@ -348,12 +348,13 @@ impl Trace {
             |rank, i, step| {
                 let number = matching.first_step[rank] as usize + i;
                 let (opened, end) = times_in_order.get(number).copied().unwrap_or_default();
-                let mate = matching.mates.get(number);
-                let mate = mate.and_then(|&mate| times_in_order.get(mate as usize));
+                let mate = matching
+                    .mate(number)
+                    .and_then(|mate| times_in_order.get(mate));
                 let theirs = mate.map_or(0, |times| times.0);
                 let start = opened.max(theirs).min(end);
                 let times = (start as f64, end as f64);
-                [Some((kind_of(step, true), times)), None]
+                [Some((kind_of(step, Source::Wall), times)), None]
             },
         )
     }
@@ -421,7 +422,7 @@ impl Trace {
 
     /// The time when the last activity ends.
     pub fn end(&self) -> f64 {
-        self.activities.iter().map(|a| a.end).fold(0.0, max_time)
+        self.activities.iter().map(|a| a.end).fold(0.0, f64::max)
     }
 
     /// The port list that an activity occupies, with the number of [`Ports::list`]; `None` for
@@ -469,11 +470,11 @@ pub(crate) fn simulated(schedule: &Schedule, cost: &CostModel) -> Result<Simulat
     Prepared::reachable(schedule, cost.overlaps())?.simulate(cost)
 }
 
-/// What a step does first; a combining receive combines afterwards, unless it is `in_one_pass`.
-fn kind_of(step: &Step, in_one_pass: bool) -> What {
+/// What a step does first; a combining receive combines afterwards, in the model.
+fn kind_of(step: &Step, source: Source) -> What {
     match step {
         Step::Send { .. } => What::Send,
-        Step::RecvCombine { .. } if in_one_pass => What::ReceiveCombine,
+        Step::RecvCombine { .. } if source == Source::Wall => What::ReceiveCombine,
         Step::Recv { .. } | Step::RecvCombine { .. } => What::Receive,
         Step::Copy { .. } | Step::Combine { .. } => compute_of(step),
     }

@@ -280,8 +280,8 @@ fn other_port_numbers(schedule: &Schedule) -> Result<String> {
     }
     let matching = oneport::internal::Matching::new(schedule, |_| ())?;
     let steps: Vec<&Step> = schedule.programs().iter().flatten().collect();
-    for (step, &mate) in steps.iter().zip(&matching.mates) {
-        let mate = steps.get(mate as usize);
+    for (number, step) in steps.iter().enumerate() {
+        let mate = matching.mate(number).map(|mate| steps[mate]);
         if let (Some(port), Some(other)) = (step.port(), mate.and_then(|m| m.port()))
             && port != other
         {

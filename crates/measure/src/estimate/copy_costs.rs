@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::CoreModel;
+use oneport::internal::MIN_LONG_BYTES;
 use oneport::internal::numbers::bytes;
-use oneport::internal::{MIN_LONG_BYTES, max_time};
 use oneport::machine::CostModel;
 use oneport::schedule::{Schedule, Span, Step};
 
@@ -83,7 +83,7 @@ impl<'a> CopyCosts<'a> {
             return of(bytes);
         }
         let part = bytes as f64 / self.resident as f64;
-        max_time(of(bytes), part * of(self.resident))
+        of(bytes).max(part * of(self.resident))
     }
 
     /// Time of `rank` to offer the message of its step `i`, including its copy if it is `copied`.
@@ -138,12 +138,12 @@ impl<'a> CopyCosts<'a> {
         } else {
             let transfer = self.among(bytes, |b| self.cost.transfer(from, rank, b));
             let start = self.cost.transfer(from, rank, 1);
-            let mut lines = max_time(transfer - start, 0.0);
+            let mut lines = (transfer - start).max(0.0);
             if how != CopyMode::Shared && bytes >= MIN_LONG_BYTES {
                 // Calibrated shorter messages are copied by one partner, too.
                 let shorter = self.cost.transfer(from, rank, MIN_LONG_BYTES - 1) - start;
                 let at_most = shorter * bytes as f64 / MIN_LONG_BYTES as f64;
-                lines = (tuning.lone_copy_factor * lines).min(max_time(at_most, lines));
+                lines = (tuning.lone_copy_factor * lines).min(at_most.max(lines));
             }
             let start = match how {
                 // Lines with the claims of both partners follow.
@@ -162,7 +162,7 @@ impl<'a> CopyCosts<'a> {
             // The lines of each span have to be asked for.
             let spans = step.writes().len().max(self.step(from, sent).reads().len());
             let asked = spans.saturating_sub(1) as f64 * self.core_model.overhead;
-            max_time(local_time, start + max_time(lines, line)) + fetch_time + asked
+            local_time.max(start + lines.max(line)) + fetch_time + asked
         };
         match step {
             Step::RecvCombine { .. } => {

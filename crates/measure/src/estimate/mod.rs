@@ -20,7 +20,7 @@ pub use choice::{choose_native, choose_native_among, is_for};
 use copy_costs::CopyCosts;
 use messages::VirtualMessages;
 use oneport::error::Result;
-use oneport::internal::{Longest, VirtualRanks, VirtualRun, max_time, worker_of};
+use oneport::internal::{Longest, VirtualRanks, VirtualRun, worker_of};
 use oneport::machine::CostModel;
 use oneport::run::Tuning;
 use oneport::schedule::Schedule;
@@ -180,7 +180,7 @@ fn poll_until_done(
             return Ok(makespan);
         };
         let rank = core.ranks[core.next];
-        let free = max_time(core.now, messages.busy[rank]);
+        let free = core.now.max(messages.busy[rank]);
         (messages.rank, messages.now, messages.progressed) = (rank, free, false);
         if !ranks.is_done(rank) {
             ranks.poll(rank, messages)?;
@@ -189,7 +189,7 @@ fn poll_until_done(
         core.now = messages.now;
         if progressed {
             core.idle = 0;
-            makespan = max_time(makespan, core.now);
+            makespan = makespan.max(core.now);
             if ranks.is_done(rank) {
                 core.unfinished_ranks -= 1;
                 core.last = core.next;
