@@ -166,4 +166,132 @@ pub mod search {
 
     /// Simulations of a search for unequal segments.
     pub const MAX_UNEQUAL_TRIALS: u64 = 4000;
+
+    /// Elements of a vector of which all unequal segments are compared.
+    pub(crate) const ALL_COMPOSITIONS: usize = 16;
+
+    /// Spans of all messages of allgathers that are compared to find the best parts of unequal
+    /// blocks: about a second.
+    pub(crate) const MAX_SPANS_OF_PARTS: usize = 1 << 25;
+}
+
+/// How far the search of uni-greedy for the best segments goes.
+pub(crate) mod uni_greedy {
+    /// Elements of a vector of which all sizes are compared.
+    pub(crate) const ALL_SIZES: usize = 1 << 17;
+
+    /// Elements of a vector of which all numbers of even segments are compared, too: bounds exclude
+    /// few of them.
+    pub(crate) const ALL_COUNTS: usize = 1 << 10;
+
+    /// Sizes that are compared around the best one of a longer vector.
+    pub(crate) const REFINED_SIZES: usize = 1 << 9;
+}
+
+/// How far the searches of out-of-order go, for plans and for the best segments.
+pub(crate) mod out_of_order {
+    /// Limits on the number of plans tried besides uni-greedy's, and on the elementary steps they
+    /// may take. One step takes one or two nanoseconds.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Effort {
+        pub(crate) attempts: usize,
+        /// The first plan is abandoned after this many steps.
+        pub(crate) first: u64,
+        /// Further plans are tried only if they will probably end before this many steps in total.
+        pub(crate) all: u64,
+    }
+
+    impl Effort {
+        pub(crate) const FULL: Effort = Effort {
+            attempts: 24,
+            first: 600_000_000,
+            all: 200_000_000,
+        };
+        /// Enough to compare segmentations.
+        pub(crate) const QUICK: Effort = Effort {
+            attempts: 4,
+            first: 100_000_000,
+            all: 20_000_000,
+        };
+    }
+
+    /// Limits of a search for the best segments.
+    pub(crate) struct Limits {
+        /// Of the transfers of a reduction that is planned for the comparison.
+        pub(crate) transfers: usize,
+        /// Of the elementary steps of all plans together.
+        pub(crate) steps: u64,
+    }
+
+    /// About 0.2 s.
+    pub(crate) const LIMITS: Limits = Limits {
+        transfers: 1 << 20,
+        steps: 100_000_000,
+    };
+
+    /// About 20 ms: the search for the second phase of an allreduce is a part of its plan.
+    pub(crate) const LIMITS_OF_PHASE: Limits = Limits {
+        transfers: 1 << 15,
+        steps: 10_000_000,
+    };
+
+    /// Bytes of the schedule of that phase.
+    pub(crate) const MAX_BYTES_OF_PHASE: u64 =
+        2 * super::memory::STEP_BYTES * LIMITS_OF_PHASE.transfers as u64;
+
+    /// Elements of a vector of which all splits are compared.
+    pub(crate) const ALL_SPLITS: usize = 64;
+
+    /// Transfers of all plans of such a comparison: about 0.2 s.
+    pub(crate) const MAX_COMPARED: usize = 1 << 14;
+}
+
+/// How far the searches for the best trees go, by numbers of ranks and what is tried.
+pub(crate) mod trees {
+    /// Ranks for which trees of one port are the best of all, which take `O(3^p)` time.
+    pub(crate) const EXACT: usize = 12;
+
+    /// Ranks for which the best of all are found on demand.
+    pub(crate) const MAX_EXACT: usize = 16;
+
+    /// As [`EXACT`], with several ports.
+    pub(crate) const EXACT_PORTED: usize = 10;
+
+    /// As [`MAX_EXACT`], with several ports.
+    pub(crate) const MAX_EXACT_PORTED: usize = 15;
+
+    /// Ranks for which the best shares of the root's ports are searched.
+    pub(crate) const MAX_SHARED: usize = 24;
+
+    /// Messages that are tried on a port in that search: some 10 ms.
+    pub(crate) const MAX_TRIED: usize = 200_000;
+
+    /// Ranks of a dynamic program over ranges in `O(p^2)`: 4 GiB of times.
+    pub(crate) const MAX_QUADRATIC: usize = 1 << 15;
+
+    /// Ranks of one in `O(p^3)`: it takes seconds.
+    pub(crate) const MAX_CUBIC: usize = 2500;
+
+    /// Ranks of one for links that differ.
+    pub(crate) const MAX_LINKED: usize = 256;
+
+    /// Ranks of one for links that differ, which is compared beside others: half a second.
+    pub(crate) const MAX_LINKED_COMPARED: usize = 128;
+
+    /// Bytes of what such a program keeps.
+    pub(crate) const MAX_KEPT_BYTES: usize = 4 << 30;
+
+    /// Limits between small and large blocks that are tried.
+    pub(crate) const MAX_THRESHOLDS: usize = 64;
+
+    /// Table entries that the search for an order of the ranks fills in all tries together,
+    /// roughly.
+    pub(crate) const MAX_ORDER_ENTRIES: usize = 1 << 17;
+
+    /// Orders of the ranks that are tried.
+    pub(crate) const MAX_ORDERS: usize = 24;
+
+    /// Messages that are compared for the greedy trees to all free roots together, roughly: about a
+    /// second.
+    pub(crate) const MAX_GREEDY_WORK: usize = 1 << 28;
 }

@@ -38,6 +38,7 @@ use super::n_blocks;
 use super::phases::{Phases, Round};
 use super::schedule::Circulant;
 use super::tables::Tables;
+use crate::budget::search::MAX_SPANS_OF_PARTS;
 use crate::plan::prelude::*;
 use crate::plan::segments::{SymbolValues, is_better};
 
@@ -191,8 +192,6 @@ impl ScheduleSource for Allgatherv {
 
 /// The best number of parts of unequal blocks, if costs are linear.
 fn best_parts(variant: &Variant) -> Result<Option<Best>> {
-    /// Limit of the spans of all messages that are compared: about a second.
-    const MAX_SPANS: usize = 1 << 25;
     let request = &variant.request;
     let (Some(line), Some(blocks)) = (request.cost.linear(), &request.blocks) else {
         return Ok(None);
@@ -214,7 +213,7 @@ fn best_parts(variant: &Variant) -> Result<Option<Best>> {
             let messages = (rounds + parts).saturating_mul(request.ranks);
             if !tried.contains(&parts) {
                 spans = spans.saturating_add(messages.saturating_mul(request.ranks));
-                if spans > MAX_SPANS && best.0.is_finite() {
+                if spans > MAX_SPANS_OF_PARTS && best.0.is_finite() {
                     return found(request, best, Method::LimitedSearch);
                 }
                 let segments = Segments::of_count(request.elements(), parts)?;

@@ -16,13 +16,11 @@
 //!
 //! Example, links 0-1, 1-2, 1-3, 2-4 of cost 1, root 0: 3→1 and 4→2; then 2→1; then 1→0.
 
-use super::subsets::{EXACT, Parts, Sets};
+use super::subsets::{Parts, Sets};
 use super::tree_costs::TreeCosts;
 use super::{GatherTree, fastest};
+use crate::budget::trees::{EXACT, MAX_GREEDY_WORK};
 use crate::plan::prelude::*;
-
-/// Approximate number of messages to compare for all free roots together: about a second.
-const MAX_WORK: usize = 1 << 28;
 
 /// The best tree found to `root`, or to the best root if `None`.
 ///
@@ -44,7 +42,7 @@ pub(super) fn tree(costs: &TreeCosts, root: Option<usize>) -> Result<GatherTree>
     let sums: Vec<f64> = (0..p).map(|r| messages(r).sum()).collect();
     let mut roots: Vec<usize> = root.map_or((0..p).collect(), |root| vec![root]);
     roots.sort_by(|&a, &b| sums[a].total_cmp(&sums[b]));
-    roots.truncate((MAX_WORK / p.saturating_pow(3)).max(1));
+    roots.truncate((MAX_GREEDY_WORK / p.saturating_pow(3)).max(1));
     let trees = roots.iter().filter_map(|&root| to_root(costs, root));
     fastest(trees).map(|(_, tree)| tree).ok_or_else(|| {
         let to = root.map_or(String::new(), |root| format!(" to root {root}"));

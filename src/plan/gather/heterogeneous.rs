@@ -41,14 +41,8 @@ pub(in crate::plan) use rank_ordered::{rank_ordered, ternary};
 use super::tree::{Range, Received};
 use super::tree_costs::TreeCosts;
 use super::{GatherProblem, GatherTree, ensure_few, fastest};
+use crate::budget::trees::{MAX_KEPT_BYTES, MAX_LINKED};
 use crate::plan::prelude::*;
-
-/// Maximum number of ranks for these dynamic programs.
-pub const MAX_RANKS: usize = 256;
-/// Maximum number of ranks for those of them that are compared beside others: half a second each.
-pub(in crate::plan) const MAX_COMPARED_RANKS: usize = 128;
-/// Maximum number of kept offers, of 24 bytes each: 4 GiB.
-const MAX_KEPT: usize = (4 << 30) / 24;
 
 /// The best adjacent tree. See the [module documentation](self) for time and memory.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
@@ -110,7 +104,7 @@ impl<'a> RangeCells<'a> {
             return Err(Error::usage("a collective needs at least one rank"));
         }
         let what = "the best tree on a heterogeneous platform is computed";
-        ensure_few(p, MAX_RANKS, what)?;
+        ensure_few(p, MAX_LINKED, what)?;
         let mut program = RangeCells {
             platform,
             cells: vec![f64::INFINITY; p * p * (p + 1) / 2],
@@ -190,7 +184,7 @@ impl<'a> RangeCells<'a> {
                 let after: Vec<Offers> =
                     (j + 1..p).map(|r| self.offers((a, j), &roots, r)).collect();
                 count += after.iter().map(|o| o.0.len()).sum::<usize>();
-                if count > MAX_KEPT {
+                if count > MAX_KEPT_BYTES / size_of::<SenderOffer>() {
                     return Err(Error::usage(format!(
                         "{p} ranks with links as different as these need more than 4 GiB: take fewer ranks"
                     )));

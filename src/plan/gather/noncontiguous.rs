@@ -22,10 +22,11 @@
 //! 982, where adjacent trees take 983 and rank-ordered ones 986.
 
 use super::decreasing::decreasing;
-use super::subsets::{EXACT, MAX_EXACT, Parts, Sets};
+use super::subsets::{Parts, Sets};
 use super::tree_costs::TreeCosts;
 use super::weakly_ordered::sorted_by_completion;
 use super::{GatherProblem, GatherTree, earliest, optimal, two_groups};
+use crate::budget::trees::{EXACT, MAX_EXACT, MAX_ORDER_ENTRIES, MAX_ORDERS};
 use crate::error::Result;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::random::Generator;
@@ -38,11 +39,6 @@ tree_rows!(
         volume: "those of that tree",
     }
 );
-
-/// Approximate number of table entries that the search fills in all tries together, and the maximum
-/// number of tries.
-const MAX_SEARCH_ENTRIES: usize = 1 << 17;
-const MAX_TRIES: usize = 24;
 
 /// The best tree found: see the [module documentation](self). For more than 12 ranks it calls
 /// [`optimal::tree`] up to 26 times (twice from 363 ranks on); where links differ in cost, once.
@@ -80,7 +76,7 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
         order = decreasing;
     }
     let mut random = Generator::new(p as u64);
-    for _ in 0..(MAX_SEARCH_ENTRIES / (p * p)).min(MAX_TRIES) {
+    for _ in 0..(MAX_ORDER_ENTRIES / (p * p)).min(MAX_ORDERS) {
         let mut next = order.clone();
         let moved = next.remove(random.below(p));
         next.insert(random.below(p), moved);

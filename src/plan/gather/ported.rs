@@ -25,6 +25,7 @@ use super::noncontiguous;
 use super::subsets::{Parts, Sets};
 use super::tree_costs::TreeCosts;
 use super::{GatherProblem, GatherTree};
+use crate::budget::trees::{EXACT_PORTED, MAX_EXACT_PORTED, MAX_SHARED, MAX_TRIED};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::simulate::bounds::shares;
@@ -57,15 +58,6 @@ tree_rows!(
     }
 );
 
-/// Maximum number of ranks for [`exact`].
-pub const MAX_EXACT: usize = 15;
-/// Maximum number of ranks for which [`tree`] is exact.
-const EXACT: usize = 10;
-/// Maximum number of ranks for which [`tree`] searches the best shares of the root's ports, and how
-/// many messages it tries on a port: some 10 ms.
-const MAX_SHARED: usize = 24;
-const MAX_TRIED: usize = 200_000;
-
 /// The adaptive tree for the problem's ports, without a search for the best of free roots. Takes
 /// `O(p)` time.
 pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
@@ -89,7 +81,7 @@ pub(super) fn knomial(problem: &GatherProblem) -> Result<GatherTree> {
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let (p, cost) = (problem.ranks(), problem.cost());
     let free = (0..p).all(|r| cost.copy(r, problem.sizes()[r]) == 0.0);
-    if p <= EXACT && free {
+    if p <= EXACT_PORTED && free {
         return exact(problem);
     }
     let adaptive = adaptive(problem)?;
@@ -142,11 +134,11 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 /// time and `O(k 2^p)` memory.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     let copies = |r: usize| problem.cost().copy(r, problem.sizes()[r]);
-    if problem.ranks() <= MAX_EXACT && (0..problem.ranks()).any(|r| copies(r) > 0.0) {
+    if problem.ranks() <= MAX_EXACT_PORTED && (0..problem.ranks()).any(|r| copies(r) > 0.0) {
         return Err(Error::usage(
             "the best of all trees with several ports is computed only where copies cost nothing (gamma_copy 0)",
         ));
     }
     let (costs, ports) = (TreeCosts::of(problem), problem.ported());
-    Sets::new(&costs, Parts::All, ports, MAX_EXACT)?.tree(problem.root())
+    Sets::new(&costs, Parts::All, ports, MAX_EXACT_PORTED)?.tree(problem.root())
 }

@@ -4,11 +4,6 @@ use super::tree_costs::TreeCosts;
 use super::{Child, GatherTree, ensure_few, fastest};
 use crate::plan::prelude::*;
 
-/// Maximum number of ranks for which trees of one port are the best ones.
-pub(super) const EXACT: usize = 12;
-/// Maximum number of ranks for which the best ones are found on demand.
-pub(super) const MAX_EXACT: usize = 16;
-
 /// The sets of ranks that a message may have the data of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parts {

@@ -8,6 +8,7 @@
 //! 3; the best binary tree, 3→2, then 1→0 and 2→0, takes 11.
 
 use super::heterogeneous;
+use crate::budget::trees::MAX_LINKED_COMPARED;
 use crate::plan::gather::row::tree_rows;
 use crate::plan::registry::MadeFor;
 
@@ -15,7 +16,7 @@ tree_rows!(
     GATHER, SCATTER: "ternary", heterogeneous::ternary {
         best_root: crate::plan::registry::BestRoot::Own,
         made_for: MadeFor::UnevenLinks,
-        max_ranks: Some(heterogeneous::MAX_COMPARED_RANKS),
+        max_ranks: Some(MAX_LINKED_COMPARED),
         source: "Träff, optimal gather trees, section 3.3",
         rounds: "those of the best tree of at most three children in rank order",
         volume: "those of that tree",

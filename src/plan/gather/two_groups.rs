@@ -21,6 +21,7 @@
 //! block in 9; then 0→1 takes 3: 12 in all.
 
 use super::{GatherProblem, GatherTree};
+use crate::budget::trees::MAX_THRESHOLDS;
 use crate::error::Result;
 use crate::plan::gather::row::tree_rows;
 
@@ -32,8 +33,6 @@ tree_rows!(
         volume: "at most ceil(log2 p)+1 times each block",
     }
 );
-
-const MAX_THRESHOLDS: usize = 64;
 
 /// The best such tree, or a binomial tree if all blocks have the same size. Takes `O(p log p)` time
 /// to sort the blocks, and `O(p)` for each of at most 128 trees.

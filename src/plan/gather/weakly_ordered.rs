@@ -22,9 +22,10 @@
 //! Example, `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: 32, root 3 receives `{0}`, then
 //! `{1,2}`.
 
-use super::subsets::{EXACT, MAX_EXACT, Parts, Sets};
+use super::subsets::{Parts, Sets};
 use super::tree_costs::TreeCosts;
 use super::{GatherProblem, GatherTree, optimal, rank_ordered};
+use crate::budget::trees::{EXACT, MAX_EXACT};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::plan::prelude::*;
 

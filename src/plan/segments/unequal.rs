@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::equal::{Best, Method};
+use crate::budget::search::ALL_COMPOSITIONS;
 use crate::error::Result;
 use crate::plan::choose::with_best_segments;
 use crate::plan::registry::Algorithm;
@@ -21,9 +22,6 @@ pub struct BestSizes {
     /// tried.
     pub method: Method,
 }
-
-/// All compositions of vectors of up to this many elements are tried.
-const MAX_EXHAUSTIVE: usize = 16;
 
 /// Iterates over all compositions of `elements`: the ways to write it as an ordered sum of positive
 /// sizes. There are `2^(elements - 1)` of them; for 0 elements there is one, the empty one.
@@ -106,7 +104,7 @@ impl Variant {
 pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> f64) -> BestSizes {
     let mut search = SizeSearch::new(start, time);
     let elements: usize = start.iter().sum();
-    if elements <= MAX_EXHAUSTIVE && 1 << elements.saturating_sub(1) <= trials {
+    if elements <= ALL_COMPOSITIONS && 1 << elements.saturating_sub(1) <= trials {
         for sizes in compositions(elements) {
             search.consider(sizes);
         }

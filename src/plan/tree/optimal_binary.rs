@@ -11,6 +11,7 @@
 //! Example, `p = 4`, root 0, all messages take 1: 2→1 and 3→0, then 1→0 (2 in all).
 
 use super::ordered::{along, costs};
+use crate::budget::trees::MAX_LINKED_COMPARED;
 use crate::plan::gather::{GatherTree, heterogeneous};
 use crate::plan::prelude::*;
 
@@ -18,7 +19,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,
     made_for: MadeFor::UnevenLinks,
     transfers: |p, _| p,
-    max_ranks: Some(heterogeneous::MAX_COMPARED_RANKS),
+    max_ranks: Some(MAX_LINKED_COMPARED),
     source: "Träff, optimal gather trees, section 3.3",
     rounds: "those of the best binary tree in rank order",
     best_root: BestRoot::Own,
@@ -29,6 +30,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 pub(in crate::plan) const BROADCAST: Row = REDUCE.also(Kind::Broadcast);
 
-fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
-    heterogeneous::rank_ordered(&costs(request, combines), request.given_root(), Some(2))
+fn tree(request: &Request) -> Result<GatherTree> {
+    heterogeneous::rank_ordered(&costs(request), request.given_root(), Some(2))
 }

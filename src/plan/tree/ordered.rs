@@ -14,6 +14,7 @@
 //!
 //! Example, `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
 
+use crate::budget::trees::MAX_LINKED;
 use crate::machine::bytes;
 use crate::plan::gather::{GatherTree, TreeCosts, heterogeneous};
 use crate::plan::prelude::*;
@@ -22,25 +23,25 @@ use crate::plan::tree::binomial;
 pub(in crate::plan) const REDUCE: Row = Row {
     source: "Träff, optimal gather trees, Theorem 4",
     rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
-    max_ranks_with_links: Some(heterogeneous::MAX_RANKS),
+    max_ranks_with_links: Some(MAX_LINKED),
     best_root: BestRoot::Own,
     ..row::new("ordered", Kind::Reduce, |request| along(tree, request)).timed(binomial::time)
 };
 
 pub(in crate::plan) const BROADCAST: Row = REDUCE.also(Kind::Broadcast);
 
-/// A tree for a reduction. If it does not combine, it is the reversal of a broadcast.
-pub(super) type ReductionTree = fn(&Request, bool) -> Result<GatherTree>;
+/// A tree for a reduction, or for the reversal of a broadcast.
+pub(super) type ReductionTree = fn(&Request) -> Result<GatherTree>;
 
 /// The reduction along a tree, or the broadcast: the reversal of a reduction with links in the
 /// opposite direction.
 pub(super) fn along(tree: ReductionTree, request: &Request) -> Result<Schedule> {
     if request.kind.reduces() {
-        return reduce(&tree(request, true)?, request);
+        return reduce(&tree(request)?, request);
     }
     let reversed = request.cost.clone().reversed_links()?;
     let request = request.clone().cost(reversed).keep_order(false);
-    reduce(&tree(&request, false)?, &request)?.into_reversed()
+    reduce(&tree(&request)?, &request)?.into_reversed()
 }
 
 fn reduce(tree: &GatherTree, request: &Request) -> Result<Schedule> {
@@ -59,11 +60,11 @@ fn reduce(tree: &GatherTree, request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// The costs of messages that have the whole vector, and are combined or not.
-pub(super) fn costs(request: &Request, combines: bool) -> TreeCosts<'_> {
+/// The costs of messages that have the whole vector, and are combined in a reduction.
+pub(super) fn costs(request: &Request) -> TreeCosts<'_> {
     let size = bytes(request.elements(), request.element_bytes);
     let combine = |r: usize| {
-        if combines {
+        if request.kind.reduces() {
             request.cost.combine(r, size)
         } else {
             0.0
@@ -76,10 +77,10 @@ pub(super) fn costs(request: &Request, combines: bool) -> TreeCosts<'_> {
     )
 }
 
-fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
+fn tree(request: &Request) -> Result<GatherTree> {
     let p = request.ranks;
     if request.cost.links().is_some() {
-        return heterogeneous::tree_by(&costs(request, combines), request.given_root());
+        return heterogeneous::tree_by(&costs(request), request.given_root());
     }
     let mut tree = GatherTree::unconnected(p, request.root);
     halve(&mut tree, 0, p, request.root);

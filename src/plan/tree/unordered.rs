@@ -27,6 +27,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 pub(in crate::plan) const BROADCAST: Row = REDUCE.also(Kind::Broadcast);
 
-fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
-    earliest::tree_by(&costs(request, combines), request.given_root())
+fn tree(request: &Request) -> Result<GatherTree> {
+    earliest::tree_by(&costs(request), request.given_root())
 }

@@ -11,7 +11,8 @@
 //! message, of `max(T[c-1,i,x,r], C[x,y-1,s]) + comm_sr(S[x,y-1])`, or `T[c,i,r,r] + gamma_r m_r`
 //! for `y = r + 1`. `C[i,j,r] = T[d,i,j+1,r]`, and 0 for a single rank.
 
-use super::{LastMessage, MAX_RANKS, Range, TreeCosts, best_root, offers, tree_of};
+use super::{LastMessage, Range, TreeCosts, best_root, offers, tree_of};
+use crate::budget::trees::MAX_LINKED;
 use crate::plan::gather::{GatherProblem, GatherTree, ensure_few};
 use crate::plan::prelude::*;
 
@@ -35,7 +36,7 @@ pub(in crate::plan) fn rank_ordered(
     let p = platform.ranks();
     ensure_few(
         p,
-        MAX_RANKS,
+        MAX_LINKED,
         "the best tree on a heterogeneous platform is computed",
     )?;
     let mut program = RankTimes::new(platform, max_children);

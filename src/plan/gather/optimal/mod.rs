@@ -120,6 +120,7 @@ mod quadratic;
 pub(super) mod table;
 
 use super::{GatherProblem, GatherTree, ensure_few};
+use crate::budget::trees::{MAX_CUBIC, MAX_QUADRATIC};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 
@@ -132,12 +133,6 @@ tree_rows!(
         volume: "those of that tree",
     }
 );
-
-/// Maximum number of ranks for the `O(p^2)` algorithm: 4 GiB of times.
-pub const MAX_RANKS: usize = 1 << 15;
-/// Maximum number of ranks for the `O(p^3)` algorithm, here and for other classes of trees: it
-/// takes seconds.
-pub const MAX_RANKS_CUBIC: usize = 2500;
 
 /// The dynamic program that computes the best tree, by its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,8 +158,8 @@ impl DynamicProgram {
     pub(super) fn for_class(problem: &GatherProblem, class: &str) -> Result<DynamicProgram> {
         let (p, method) = (problem.ranks(), DynamicProgram::of(problem));
         let max = match method {
-            DynamicProgram::Quadratic => MAX_RANKS,
-            DynamicProgram::Cubic => MAX_RANKS_CUBIC,
+            DynamicProgram::Quadratic => MAX_QUADRATIC,
+            DynamicProgram::Cubic => MAX_CUBIC,
         };
         let what = format!("optimal {class} trees are computed with these costs");
         ensure_few(p, max, &what)?;
@@ -193,9 +188,9 @@ pub fn time_by(problem: &GatherProblem, method: DynamicProgram) -> Result<f64> {
 fn fill_table(problem: &GatherProblem, method: DynamicProgram) -> Result<table::RangeTimes<'_>> {
     let p = problem.ranks();
     let (max, name, why) = match method {
-        DynamicProgram::Quadratic => (MAX_RANKS, "O(p^2)", ""),
+        DynamicProgram::Quadratic => (MAX_QUADRATIC, "O(p^2)", ""),
         DynamicProgram::Cubic => (
-            MAX_RANKS_CUBIC,
+            MAX_CUBIC,
             "O(p^3)",
             " (gamma_copy > beta and piecewise costs need it)",
         ),

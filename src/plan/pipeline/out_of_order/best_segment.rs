@@ -1,37 +1,10 @@
 //! Searches for the best segments for out-of-order, which has to be planned to be timed.
 
 use super::{costs, lower_bound, quick_time, time};
-use crate::budget::memory::STEP_BYTES;
+use crate::budget::out_of_order::{ALL_SPLITS, LIMITS, LIMITS_OF_PHASE, Limits, MAX_COMPARED};
 use crate::plan::pipeline::uni_greedy::{best_size, best_uni_greedy};
 use crate::plan::prelude::*;
 use crate::plan::segments::{Split, even_size, is_better};
-
-struct Limits {
-    /// Of the transfers of a reduction that is planned for the comparison.
-    transfers: usize,
-    /// Of the elementary steps of all plans together.
-    steps: u64,
-}
-
-/// About 0.2 s.
-const LIMITS: Limits = Limits {
-    transfers: 1 << 20,
-    steps: 100_000_000,
-};
-
-/// About 20 ms: the search for the second phase of an allreduce is a part of its plan.
-const LIMITS_OF_PHASE: Limits = Limits {
-    transfers: 1 << 15,
-    steps: 10_000_000,
-};
-
-/// Memory of the schedule of that phase at most, in bytes.
-pub(super) const MAX_BYTES_OF_PHASE: u64 = 2 * STEP_BYTES * LIMITS_OF_PHASE.transfers as u64;
-
-/// All splits of a vector of at most this many elements are compared.
-const MAX_EXHAUSTIVE: usize = 64;
-/// Limit of the transfers of all plans of such a comparison: about 0.2 s.
-const MAX_COMPARED: usize = 1 << 14;
 
 /// Finds good segments for out-of-order, never slower than uni-greedy with its best size.
 ///
@@ -78,7 +51,7 @@ pub(super) fn best(variant: &Variant) -> Result<Option<Best>> {
 /// exceeds the best time found or [`MAX_COMPARED`] transfers are planned. Returns the best.
 fn improve(mut variant: Variant, first: Best) -> Result<Best> {
     let m = variant.request.elements();
-    if m > MAX_EXHAUSTIVE {
+    if m > ALL_SPLITS {
         return Ok(first);
     }
     let is_allreduce = variant.algorithm.collective == Kind::Allreduce;

@@ -70,8 +70,8 @@ mod search;
 pub use bounds::lower_bound;
 
 use super::uni_greedy;
+use crate::budget::out_of_order::{Effort, MAX_BYTES_OF_PHASE};
 use crate::plan::prelude::*;
-use search::Effort;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Uni,
@@ -90,7 +90,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     closed_form: ClosedForm::Of(allreduce_time),
     best_segment: REDUCE.best_segment,
     // The second phase may have more segments than the request.
-    tables: |_| best_segment::MAX_BYTES_OF_PHASE,
+    tables: |_| MAX_BYTES_OF_PHASE,
     ..row::allreduce(REDUCE, "those of the reduction, and at most as many")
 };
 

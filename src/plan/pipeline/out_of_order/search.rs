@@ -2,6 +2,7 @@
 
 use super::bounds::lower_bound;
 use super::broadcast::{Broadcast, four_rank_broadcast, reversed};
+use crate::budget::out_of_order::Effort;
 use crate::machine::numbers::truncated;
 use crate::plan::Transfer;
 use crate::plan::pipeline::uni_greedy::Greedy;
@@ -14,31 +15,6 @@ pub(super) struct Plan {
     pub(super) makespan: f64,
     /// Elementary steps spent on finding it. One step takes one or two nanoseconds.
     pub(super) steps: u64,
-}
-
-/// Limits on the number of plans tried besides uni-greedy's, and on the elementary steps they may
-/// take.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Effort {
-    attempts: usize,
-    /// The first plan is abandoned after this many steps.
-    first: u64,
-    /// Further plans are tried only if they will probably end before this many steps in total.
-    all: u64,
-}
-
-impl Effort {
-    pub(super) const FULL: Effort = Effort {
-        attempts: 24,
-        first: 600_000_000,
-        all: 200_000_000,
-    };
-    /// Enough to compare segmentations.
-    pub(super) const QUICK: Effort = Effort {
-        attempts: 4,
-        first: 100_000_000,
-        all: 20_000_000,
-    };
 }
 
 /// The shortest plan found within `effort`.

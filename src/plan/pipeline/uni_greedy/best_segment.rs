@@ -1,6 +1,7 @@
 //! The best segments for uni-greedy, of one size or of sizes that differ by one, by its evaluator.
 
 use super::States;
+use crate::budget::uni_greedy::{ALL_COUNTS, ALL_SIZES, REFINED_SIZES};
 use crate::plan::prelude::*;
 use crate::plan::segments::{Split, even_size, is_better};
 
@@ -28,12 +29,12 @@ pub fn best_uni_greedy(
     costs: impl Fn(usize) -> (f64, f64),
 ) -> Result<Best> {
     let mut search = UniGreedy::of_sizes(ranks, elements, costs);
-    let counts = if elements <= MAX_ALL_COUNTS {
+    let counts = if elements <= ALL_COUNTS {
         1..elements + 1
     } else {
         search.counts()
     };
-    let method = if elements <= MAX_EXHAUSTIVE {
+    let method = if elements <= ALL_SIZES {
         Method::Exhaustive
     } else {
         Method::Search
@@ -63,11 +64,6 @@ pub(in crate::plan::pipeline) fn best_size(
 ) -> (f64, Split) {
     UniGreedy::of_sizes(ranks, elements, costs).best
 }
-
-/// All sizes for vectors of up to this many elements are compared.
-const MAX_EXHAUSTIVE: usize = 1 << 17;
-/// So are all numbers of even segments up to this many elements: bounds exclude few of them.
-const MAX_ALL_COUNTS: usize = 1 << 10;
 
 /// The search for the best segments of uni-greedy, and the best ones so far.
 struct UniGreedy<F> {
@@ -99,10 +95,9 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
 
     /// After the search over sizes.
     fn of_sizes(ranks: usize, elements: usize, costs: F) -> Self {
-        const REFINED_SIZES: usize = 1 << 9;
         let mut search = UniGreedy::new(ranks, elements, costs);
         let of_size = |size| Split::of_size(elements, size);
-        if elements <= MAX_EXHAUSTIVE {
+        if elements <= ALL_SIZES {
             search.try_all((1..=elements.max(1)).map(of_size));
             return search;
         }
