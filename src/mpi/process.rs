@@ -164,7 +164,7 @@ impl Runner for OwnProcess<'_> {
         rank: usize,
         buffer: Buffer<'b>,
     ) -> RankMemory<'b, 'j> {
-        RankMemory::new(rank, buffer, 0, job.context.copying.streams_from)
+        RankMemory::new(rank, buffer, 0, job.context.copying)
     }
 
     fn meet(&self) -> Result<(), Failure> {

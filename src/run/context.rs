@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::exec::Clock;
-use super::transfer::Combiner;
+use super::transfer::{Combiner, Copying};
 use super::tuning::MAX_MODEL_WAIT;
 use super::wait::{TeamState, Waiter, nanoseconds};
 use crate::error::{Error, Result};
@@ -25,15 +25,6 @@ pub(crate) struct RunContext<'r> {
     pub(crate) deadline: Duration,
     pub(crate) paced: bool,
     pub(crate) copying: Copying,
-}
-
-/// How long messages are copied from one rank's memory to another's.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Copying {
-    /// Whether both partners of a transfer copy parts of a long message.
-    pub(crate) shared: bool,
-    /// Length in bytes from which on messages are copied with streaming stores.
-    pub(crate) streams_from: usize,
 }
 
 /// Whether both partners can copy parts of a message: each of `ranks` ranks has one of the `cores`.

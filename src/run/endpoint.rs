@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use super::element::Element;
 use super::link::ScopeBuffer;
 use super::operator::Operator;
-use super::rank::Rank;
+use super::rank::{Rank, SendEnd};
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::schedule::{Order, Spans, Step};
@@ -216,7 +216,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     #[inline]
     pub fn send(&mut self, to: usize, spans: impl Into<Spans>) -> Result<()> {
         let (rank, memory) = self.parts.both();
-        rank.open_send(memory, to, spans.into(), false)?;
+        rank.open_send(memory, to, spans.into(), SendEnd::Next)?;
         if P::PORTS.can_relay() {
             Ok(())
         } else {
@@ -232,7 +232,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     /// See [`Endpoint`].
     pub fn open_send(&mut self, to: usize, spans: impl Into<Spans>) -> Result<OpenSend<'_, 't>> {
         let (rank, memory) = self.parts.both();
-        rank.open_send(memory, to, spans.into(), true)?;
+        rank.open_send(memory, to, spans.into(), SendEnd::Handle)?;
         Ok(OpenSend { parts: &self.parts })
     }
 
@@ -361,7 +361,7 @@ impl<'t, T: Element> Endpoint<'t, T, Bidirectional> {
         incoming: impl Into<Spans>,
     ) -> Result<()> {
         let (rank, memory) = self.parts.both();
-        rank.open_send(memory, to, outgoing.into(), false)?;
+        rank.open_send(memory, to, outgoing.into(), SendEnd::Next)?;
         rank.recv(memory, from, incoming.into(), None)?;
         rank.close_and_hold(memory)
     }
@@ -385,7 +385,7 @@ impl<'t> SendPort<'_, 't> {
     pub fn open_send(&mut self, to: usize, spans: impl Into<Spans>) -> Result<OpenSend<'_, 't>> {
         let Parts { rank, memory } = self.parts;
         rank.borrow_mut()
-            .open_send(&memory.borrow(), to, spans.into(), true)?;
+            .open_send(&memory.borrow(), to, spans.into(), SendEnd::Handle)?;
         Ok(OpenSend { parts: self.parts })
     }
 }

@@ -114,8 +114,6 @@ pub(crate) struct TeamLink<'t> {
     state: &'t TeamState,
     waiter: Waiter<'t>,
     wires: &'t WireTable,
-    /// Whether both partners copy long messages.
-    share: bool,
     /// A cache of wires to recent partners, indexed by the partner's rank modulo their number.
     partners: [Option<(usize, &'t Wire)>; CACHED_PARTNERS],
 }
@@ -126,7 +124,6 @@ impl<'t> TeamLink<'t> {
         state: &'t TeamState,
         wires: &'t WireTable,
         (rank, run): (usize, u64),
-        share: bool,
     ) -> Self {
         TeamLink {
             rank,
@@ -134,7 +131,6 @@ impl<'t> TeamLink<'t> {
             state,
             waiter,
             wires,
-            share,
             partners: [None; CACHED_PARTNERS],
         }
     }
@@ -204,7 +200,7 @@ impl<'t> Link<'t> for TeamLink<'t> {
         due: Due,
     ) -> Received {
         let wire = self.wire(from);
-        let received = memory.receive(wire, from, spans, op, self.share, due);
+        let received = memory.receive(wire, from, spans, op, due);
         if let Received::Done(_) = received {
             self.state.wake(from);
         }

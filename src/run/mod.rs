@@ -96,7 +96,7 @@ pub(crate) mod wall;
 /// What an engine outside this folder needs to run schedules by the same executors.
 #[cfg(feature = "mpi")]
 pub(crate) mod engine {
-    pub(crate) use super::context::{Copying, RunContext};
+    pub(crate) use super::context::RunContext;
     pub(crate) use super::exec::{
         AheadExecutor, Carrier, ElementSpec, HalfTransfer, OperatorSpec, Peers, Program,
         RankExecutor, Reports, RunAhead, RunOptions, RunPerformer, RunReport, RunSpec, Runner,
@@ -108,7 +108,8 @@ pub(crate) mod engine {
     pub(crate) use super::scope::{ProgramReport, endpoint, run_program};
     pub(crate) use super::testdata::{RunBuffers, RunData};
     pub(crate) use super::transfer::{
-        Buffer, Combiner, Due, Opaque, RankMemory, Received, RecvOp, Sent, Slots, combine_memory,
+        Buffer, Combiner, Copying, Due, Opaque, RankMemory, Received, RecvOp, Sent, Slots,
+        combine_memory,
     };
     pub(crate) use super::wait::{Load, Precision, nanoseconds, sleep_until};
 }

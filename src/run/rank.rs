@@ -65,8 +65,22 @@ struct Open {
     to: usize,
     spans: Spans,
     step: usize,
-    /// Whether an [`OpenSend`](super::OpenSend) represents it.
-    guarded: bool,
+    end: SendEnd,
+}
+
+/// What waits for the end of an open send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SendEnd {
+    /// Whatever the program does next with the port.
+    Next,
+    /// The [`OpenSend`](super::OpenSend) that represents it.
+    Handle,
+}
+
+impl Open {
+    fn has_handle(&self) -> bool {
+        self.end == SendEnd::Handle
+    }
 }
 
 impl<'t> Rank<'t> {
@@ -118,7 +132,7 @@ impl<'t> Rank<'t> {
     /// holds the port that list `list` needs.
     #[inline]
     pub(super) fn usable(&self, list: Option<usize>) -> Result<()> {
-        if self.failed || self.open.as_ref().is_some_and(|open| open.guarded) {
+        if self.failed || self.open.as_ref().is_some_and(Open::has_handle) {
             self.refuse(list)
         } else {
             Ok(())
@@ -135,7 +149,7 @@ impl<'t> Rank<'t> {
         }
         let wanted = list.map(|l| self.clock.list(l));
         match &self.open {
-            Some(open) if open.guarded && wanted == Some(self.clock.list(OUT)) => {
+            Some(open) if open.has_handle() && wanted == Some(self.clock.list(OUT)) => {
                 Err(port_busy(self.rank, 0, self.steps))
             }
             _ => Ok(()),
@@ -201,7 +215,7 @@ impl<'t> Rank<'t> {
         memory: &ScopeBuffer<'t>,
         to: usize,
         spans: Spans,
-        guarded: bool,
+        end: SendEnd,
     ) -> Result<()> {
         self.usable(Some(OUT))?;
         self.accept(memory, to, &spans)?;
@@ -215,7 +229,7 @@ impl<'t> Rank<'t> {
             to,
             spans,
             step,
-            guarded,
+            end,
         });
         Ok(())
     }

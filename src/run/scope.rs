@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::context::{Copying, RunContext, clock_fits, ensure_ends};
+use super::context::{RunContext, clock_fits, ensure_ends};
 use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
 use super::exec::Clock;
@@ -15,7 +15,7 @@ use super::placement::Workers;
 use super::rank::{Rank, ScopeContext};
 use super::sync::Mutex;
 use super::team::Team;
-use super::transfer::{Buffer, Combiner, RankMemory};
+use super::transfer::{Buffer, Combiner, Copying, RankMemory};
 use super::tuning::{DEADLINE, START_DELAY};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
@@ -217,8 +217,7 @@ impl Team {
         self.run_on_all(&|rank| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            let (waiter, share) = (context.run.waiter(state, rank), context.run.copying.shared);
-            let link = TeamLink::new(waiter, state, &wires, (rank, run), share);
+            let link = TeamLink::new(context.run.waiter(state, rank), state, &wires, (rank, run));
             let link = AnyLink::Team(link);
             let mut endpoint = endpoint(rank, buffer, &options.operator, &context, link, start);
             let result = run_program(&mut endpoint, &body);
@@ -280,8 +279,7 @@ pub(crate) fn endpoint<'t, T: Element, P: PortModel>(
     link: AnyLink<'t>,
     start: Instant,
 ) -> Endpoint<'t, T, P> {
-    let streams_from = context.run.copying.streams_from;
-    let memory = RankMemory::new(rank, Buffer::of(buffer), 1, streams_from);
+    let memory = RankMemory::new(rank, Buffer::of(buffer), 1, context.run.copying);
     let rank = Rank::new(rank, context, link, start);
     Endpoint::new(rank, memory, operator)
 }

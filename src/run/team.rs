@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::context::{Copying, both_copy};
+use super::context::both_copy;
 use super::overrides::Tuning;
 use super::placement::{Placement, Workers};
-use super::transfer::{ScopedJob, run_on_all};
+use super::transfer::{Copying, ScopedJob, run_on_all};
 use super::tuning::{
     DEFAULT_MAX_THREADS, ELEMENTS_ON_STACK, MAPPINGS_PER_THREAD, MIN_STACK_BYTES, STACK_BYTES,
 };

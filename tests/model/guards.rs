@@ -15,7 +15,7 @@ use oneport::{Order, Span};
 
 use super::elements::{Buffer as Elements, Combiner};
 use super::in_flight::SendSpans;
-use super::memory::RankMemory;
+use super::memory::{Copying, RankMemory};
 use super::packed::RecvOp;
 use super::protocol::{Sent, Wire};
 use super::receive::{Due, Received};
@@ -40,7 +40,11 @@ const DUE: Due = Due {
 };
 
 fn memory<'b, 'r>(rank: usize, buffer: &'b Buffer) -> RankMemory<'b, 'r> {
-    RankMemory::new(rank, Elements::of(buffer.elements()), 1, usize::MAX)
+    let copying = Copying {
+        shared: true,
+        streams_from: usize::MAX,
+    };
+    RankMemory::new(rank, Elements::of(buffer.elements()), 1, copying)
 }
 
 /// Begins an execution with two buffers of `len` elements, checked in blocks of `block` elements.
@@ -99,7 +103,7 @@ fn receive(
     op: RecvOp<'_>,
 ) -> Received {
     until(|| {
-        let received = memory.receive(wire, from, spans, op, true, DUE);
+        let received = memory.receive(wire, from, spans, op, DUE);
         (received != Received::Nothing).then_some(received)
     })
 }
@@ -270,7 +274,7 @@ pub(crate) fn memory_dropped(pending: Pending) {
         move |wire| {
             let mut memory = memory(1, &theirs);
             let spans = [Span::new(0, len)];
-            match memory.receive(wire, 0, &spans, RecvOp::Copy, true, DUE) {
+            match memory.receive(wire, 0, &spans, RecvOp::Copy, DUE) {
                 Received::Nothing => {}
                 received => {
                     assert_eq!(received, Received::Done(1.0));

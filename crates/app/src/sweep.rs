@@ -405,7 +405,7 @@ impl Table<'_> {
                 Err(error) => left_out.add(point, error),
             }
             if let Some(path) = self.args.csv() {
-                caller.write_file(path, &output::csv(self.lines(true))?)?;
+                caller.write_file(path, &output::csv(self.lines(Some(&self.inputs)))?)?;
             }
             bar.add(1);
         }
@@ -496,8 +496,8 @@ impl Table<'_> {
         }
     }
 
-    /// The rows; those of a CSV file tell what they were made from.
-    fn lines(&self, of_csv: bool) -> impl Iterator<Item = impl Answered> {
+    /// The rows; those of a CSV file tell what they were made from: these `inputs`.
+    fn lines<'a>(&'a self, inputs: Option<&'a str>) -> impl Iterator<Item = impl Answered> {
         let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
         let any_own = self.sweep.rows.iter().any(|row| row.own);
         self.sweep.points().into_iter().flat_map(move |point| {
@@ -533,7 +533,7 @@ impl Table<'_> {
                     p95_time (optional): row.p95.map(Number),
                     worst_time (optional): row.worst.map(Number),
                     command: &*self.caller.command,
-                    inputs (optional): of_csv.then_some(&self.inputs),
+                    inputs (optional): inputs,
                 }
             })
         })
@@ -541,7 +541,7 @@ impl Table<'_> {
 
     pub(crate) fn json(&self) -> impl Answered {
         record! {
-            rows: self.lines(false).collect::<Vec<_>>(),
+            rows: self.lines(None).collect::<Vec<_>>(),
             skipped: self.skipped.iter().map(|((ranks, bytes, dist), skipped)| record! {
                 ranks: ranks,
                 bytes: bytes,
@@ -573,7 +573,7 @@ impl Table<'_> {
     fn write(&self) -> Result<()> {
         for path in &self.args.output {
             let content = match kind_of(path)? {
-                FileKind::Csv => output::csv(self.lines(true))?,
+                FileKind::Csv => output::csv(self.lines(Some(&self.inputs)))?,
                 FileKind::Json => json(&self.json())?.into_bytes(),
                 FileKind::Markdown => self.for_papers()?.markdown().into_bytes(),
                 FileKind::Tex => self.tex()?.into_bytes(),

@@ -75,28 +75,37 @@ pub struct FitError {
     pub worst: f64,
 }
 
-/// Fits the line `alpha + beta * n`, or `beta * n` if `through_zero`. Returns `None` for fewer than
+/// The time of size 0 on a fitted curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtZero {
+    /// It is fitted.
+    Fitted,
+    /// It is 0.
+    Nothing,
+}
+
+/// Fits the line `alpha + beta * n`, or `beta * n` through zero. Returns `None` for fewer than
 /// two sizes. Takes time linear in the number of points for each of a fixed number of iterations.
 ///
 /// ```
-/// use oneport_measure::fit::{Measured, line};
+/// use oneport_measure::fit::{AtZero, Measured, line};
 /// let point = |k: u32| Measured::new(1 << k, 100.0 + 0.5 * f64::from(1 << k));
 /// let points: Vec<_> = (0..20).map(point).collect();
-/// let (alpha, beta) = line(&points, false).unwrap().first_line();
+/// let (alpha, beta) = line(&points, AtZero::Fitted).unwrap().first_line();
 /// assert!((alpha - 100.0).abs() < 1e-6 && (beta - 0.5).abs() < 1e-9);
 /// ```
-pub fn line(points: &[Measured], through_zero: bool) -> Option<Curve> {
+pub fn line(points: &[Measured], at_zero: AtZero) -> Option<Curve> {
     let points = usable(points)?;
     let last = points.last()?.bytes;
-    robust_fit(&points, &[0, last], through_zero)
+    robust_fit(&points, &[0, last], at_zero)
 }
 
 /// Fits a line, and adds pieces as long as they improve the fit enough. Returns `None` for fewer
 /// than two sizes. Each piece takes a few fits for every size: quadratic in the number of points.
-pub fn curve(points: &[Measured], through_zero: bool) -> Option<Curve> {
+pub fn curve(points: &[Measured], at_zero: AtZero) -> Option<Curve> {
     let points = usable(points)?;
     let last = points.last()?.bytes;
-    let monotone = |knots: &[u64]| Some(robust_fit(&points, knots, through_zero)?.levelled());
+    let monotone = |knots: &[u64]| Some(robust_fit(&points, knots, at_zero)?.levelled());
     let mut best = monotone(&[0, last])?;
     let mut loss = best.loss(&points);
     // A bend may need two knots, neither of which alone improves the fit enough.
@@ -272,13 +281,13 @@ fn add_best_knot(
 }
 
 /// Fits a curve with these knots by re-weighted least squares.
-fn robust_fit(points: &[Measured], knots: &[u64], through_zero: bool) -> Option<Curve> {
+fn robust_fit(points: &[Measured], knots: &[u64], at_zero: AtZero) -> Option<Curve> {
     const ROUNDS: usize = 12;
     /// Residual at which the weight of Tukey's bisquare becomes zero, as a multiple of the median
     /// absolute residual.
     const CUT: f64 = 4.685 * 1.4826;
     let mut weights = vec![1.0; points.len()];
-    let mut curve = least_squares(points, &weights, knots, through_zero)?;
+    let mut curve = least_squares(points, &weights, knots, at_zero)?;
     for round in 0..ROUNDS {
         let residuals: Vec<f64> = points.iter().map(|p| curve.residual(p).abs()).collect();
         let spread = median(&mut residuals.clone()).max(1e-9);
@@ -291,7 +300,7 @@ fn robust_fit(points: &[Measured], knots: &[u64], through_zero: bool) -> Option<
             };
         }
         // If too few points have weight, the previous curve stays.
-        let Some(next) = least_squares(points, &weights, knots, through_zero) else {
+        let Some(next) = least_squares(points, &weights, knots, at_zero) else {
             break;
         };
         curve = next;
@@ -304,9 +313,9 @@ fn least_squares(
     points: &[Measured],
     weights: &[f64],
     knots: &[u64],
-    through_zero: bool,
+    at_zero: AtZero,
 ) -> Option<Curve> {
-    let skipped = usize::from(through_zero);
+    let skipped = usize::from(at_zero == AtZero::Nothing);
     let n = knots.len() - skipped;
     // Normal equations; the last column is the right-hand side.
     let mut rows = vec![vec![0.0; n + 1]; n];
@@ -331,7 +340,7 @@ fn least_squares(
         }
     }
     let mut values = solve_system(rows)?;
-    if through_zero {
+    if at_zero == AtZero::Nothing {
         values.insert(0, 0.0);
     }
     Some(Curve {

@@ -278,7 +278,7 @@ impl<'j> Carrier<'j> for Messages<'_> {
         self.happened();
     }
 
-    fn receive(&mut self, transfer: HalfTransfer<'j>, op: RecvOp<'_>, _: bool, _: Due) -> Received {
+    fn receive(&mut self, transfer: HalfTransfer<'j>, op: RecvOp<'_>, _: Due) -> Received {
         let HalfTransfer { step, spans, .. } = transfer;
         if self.requests.open[step].is_none() {
             let expected = total_len(spans);

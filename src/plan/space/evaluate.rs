@@ -30,6 +30,15 @@ impl Deref for Choice {
 /// A variant with its segments, and its time if the search for these has found it.
 pub type Settled = (Variant, Option<f64>);
 
+/// Which of the times that a search for segments finds are times of the variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundTimes {
+    /// All, upper bounds among them.
+    All,
+    /// Those of schedules as they are executed.
+    Executed,
+}
+
 /// An algorithm in a search.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each algorithm")]
@@ -62,7 +71,7 @@ pub trait Evaluator: Sync {
 
     /// The variant with the segments to compare it with.
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        segments.settle(variant, usize::MAX, false)
+        segments.settle(variant, usize::MAX, FoundTimes::All)
     }
 
     /// The time of a variant; `None` if it is larger than `limit`, where that is quicker to find
@@ -100,13 +109,12 @@ impl Evaluator for Model {
 
 impl SegmentChoice {
     /// The variant with these segments, for a memory that holds schedules of at most
-    /// `max_transfers` transfers while they are searched for, and its time if that is known.
-    /// `executed` leaves out one that is an upper bound.
+    /// `max_transfers` transfers while they are searched for, and its time if that is found.
     pub fn settle(
         &self,
         mut variant: Variant,
         max_transfers: usize,
-        executed: bool,
+        times: FoundTimes,
     ) -> Result<Settled, Refusal> {
         if !variant.algorithm.segmented {
             return Ok((variant, None));
@@ -127,7 +135,8 @@ impl SegmentChoice {
             let segments = segments.map_err(|error| variant.refusal(Reason::Planner(error)))?;
             return Ok((variant.with_segments(segments), None));
         }
-        let time = (best.executed || !executed).then_some(best.time);
+        let is_known = best.executed || times == FoundTimes::All;
+        let time = is_known.then_some(best.time);
         Ok((variant.with_segments(best.segments), time))
     }
 }

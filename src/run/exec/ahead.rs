@@ -434,7 +434,7 @@ impl<'r> AheadExecutor<'r> {
             ready: 0.0,
             cost: TransferCost::rendezvous(0.0),
         };
-        match carrier.receive(transfer, op, self.context.copying.shared, NO_CLOCK) {
+        match carrier.receive(transfer, op, NO_CLOCK) {
             Received::Done(_) => Ok(true),
             Received::Nothing => Ok(false),
             // The sender reports its own error.

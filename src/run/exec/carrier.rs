@@ -39,14 +39,8 @@ pub trait Carrier<'r> {
     /// Opens a receive, which [`Carrier::receive`] ends.
     fn open_receive(&mut self, transfer: HalfTransfer<'r>);
 
-    /// Receives the message of `transfer`, if it has come. With `share`, both partners may copy it.
-    fn receive(
-        &mut self,
-        transfer: HalfTransfer<'r>,
-        op: RecvOp<'_>,
-        share: bool,
-        due: Due,
-    ) -> Received;
+    /// Receives the message of `transfer`, if it has come.
+    fn receive(&mut self, transfer: HalfTransfer<'r>, op: RecvOp<'_>, due: Due) -> Received;
 
     /// Whether nothing is left of earlier eager messages that would keep that of `transfer` from
     /// being sent; or, if it has been sent, whether it may be overwritten.
@@ -84,17 +78,11 @@ impl<'r> Carrier<'r> for RankMemory<'_, 'r> {
     fn open_receive(&mut self, _: HalfTransfer<'r>) {}
 
     #[inline]
-    fn receive(
-        &mut self,
-        transfer: HalfTransfer<'r>,
-        op: RecvOp<'_>,
-        share: bool,
-        due: Due,
-    ) -> Received {
+    fn receive(&mut self, transfer: HalfTransfer<'r>, op: RecvOp<'_>, due: Due) -> Received {
         let HalfTransfer {
             wire, peer, spans, ..
         } = transfer;
-        RankMemory::receive(self, wire, peer, spans, op, share, due)
+        RankMemory::receive(self, wire, peer, spans, op, due)
     }
 
     #[inline]

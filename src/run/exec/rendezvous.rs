@@ -312,7 +312,7 @@ impl<'r> RendezvousExecutor<'r> {
     ) -> Result<bool, Failure> {
         let (context, from) = (self.context, transfer.peer);
         let cost = (context.cost).transfer_cost(from, self.rank, self.bytes(step));
-        match carrier.receive(transfer, op, context.copying.shared, Due { ready, cost }) {
+        match carrier.receive(transfer, op, Due { ready, cost }) {
             // The sender reports its panic.
             Received::Poisoned => Err(Failure::Aborted),
             Received::Nothing => Ok(false),

@@ -38,7 +38,7 @@ impl<'j> RunnerJob<'j> {
     /// The memory of `rank`, which other ranks of a team share.
     pub(super) fn memory<'b>(&self, rank: usize, buffer: Buffer<'b>) -> RankMemory<'b, 'j> {
         let lists = self.program.ranks[rank].lists.len();
-        RankMemory::new(rank, buffer, lists, self.context.copying.streams_from)
+        RankMemory::new(rank, buffer, lists, self.context.copying)
     }
 }
 

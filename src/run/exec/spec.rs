@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::options::RunOptions;
 use super::program::Program;
 use crate::error::{Error, Result};
-use crate::run::context::{Copying, RunContext, ensure_ends};
+use crate::run::context::{RunContext, ensure_ends};
 use crate::run::element::Element;
 #[cfg(feature = "mpi")]
 use crate::run::element::ElementType;
 #[cfg(feature = "mpi")]
 use crate::run::op::Op;
 use crate::run::operator::Operator;
-use crate::run::transfer::Combiner;
+use crate::run::transfer::{Combiner, Copying};
 use crate::run::tuning::MAX_RECORDS;
 use crate::schedule::Schedule;
 

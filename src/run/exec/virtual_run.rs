@@ -10,9 +10,9 @@ use super::rendezvous::RendezvousExecutor;
 use super::sequence::Longest;
 use crate::error::Result;
 use crate::machine::CostModel;
-use crate::run::context::{Copying, RunContext, both_copy};
+use crate::run::context::{RunContext, both_copy};
 use crate::run::failure::Failure;
-use crate::run::transfer::Combiner;
+use crate::run::transfer::{Combiner, Copying};
 use crate::run::tuning::DEADLINE;
 use crate::schedule::Schedule;
 
@@ -66,6 +66,11 @@ impl<'s> VirtualRun<'s> {
     /// Whether senders do not wait for their receivers.
     pub fn runs_ahead(&self) -> bool {
         self.ahead.is_some()
+    }
+
+    /// Whether an idle sender helps to copy a long message.
+    pub fn both_copy(&self) -> bool {
+        self.context.copying.shared
     }
 
     /// Number of ranks.

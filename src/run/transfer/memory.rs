@@ -30,23 +30,30 @@ pub(crate) struct RankMemory<'b, 'r> {
     pub(super) lent: RefCell<Vec<Span>>,
     /// Messages whose sender did not wait.
     pub(super) in_flight: LastMessages<'r>,
+    pub(super) copying: Copying,
+}
+
+/// How long messages are copied from one rank's memory to another's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copying {
+    /// Whether both partners of a transfer copy parts of a long message.
+    pub(crate) shared: bool,
     /// Length in bytes from which on messages are copied with streaming stores.
-    pub(super) streams_from: usize,
+    pub(crate) streams_from: usize,
 }
 
 impl<'b, 'r> RankMemory<'b, 'r> {
-    /// The memory of `rank`, with at most one open send for each of `lists` port lists. Messages of
-    /// at least `streams_from` bytes are copied with streaming stores; the value must be the same
-    /// for all ranks of a run.
+    /// The memory of `rank`, with at most one open send for each of `lists` port lists. `copying`
+    /// must be the same for all ranks of a run.
     #[inline]
-    pub(crate) fn new(rank: usize, buffer: Buffer<'b>, lists: usize, streams_from: usize) -> Self {
+    pub(crate) fn new(rank: usize, buffer: Buffer<'b>, lists: usize, copying: Copying) -> Self {
         RankMemory {
             rank,
             buffer,
             open: smallvec![Cell::new(None); lists],
             lent: RefCell::default(),
             in_flight: LastMessages::new(),
-            streams_from,
+            copying,
         }
     }
 
@@ -72,7 +79,7 @@ impl<'b, 'r> RankMemory<'b, 'r> {
     pub(crate) fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>) {
         let sent = self.conflict(dst).is_some() || self.in_flight.overlaps(dst);
         assert!(!sent, "a span being sent");
-        let stream = Division::of(self.elements, total_len(dst), self.streams_from).stream;
+        let stream = Division::of(self.elements, total_len(dst), self.copying.streams_from).stream;
         self.buffer.local(dst, src, op, stream);
     }
 

@@ -65,7 +65,7 @@ pub(crate) use elements::{Opaque, combine_memory};
 pub(crate) use in_flight::SendSpans;
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
-pub(crate) use memory::RankMemory;
+pub(crate) use memory::{Copying, RankMemory};
 pub use packed::RecvOp;
 pub(crate) use packed::any_overlap;
 pub use protocol::Sent;

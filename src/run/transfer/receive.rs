@@ -39,8 +39,7 @@ pub enum Received {
 }
 
 impl RankMemory<'_, '_> {
-    /// Receives the message offered by `from`, if there is one. With `share`, both partners copy a
-    /// long message.
+    /// Receives the message offered by `from`, if there is one.
     ///
     /// # Panics
     /// When a span leaves the buffer or is being sent.
@@ -51,7 +50,6 @@ impl RankMemory<'_, '_> {
         from: usize,
         spans: &[Span],
         op: RecvOp<'_>,
-        share: bool,
         due: Due,
     ) -> Received {
         let lane = wire.lane(from, self.rank);
@@ -81,12 +79,11 @@ impl RankMemory<'_, '_> {
             lane.finish(sent);
             return Received::Done(end);
         }
-        self.receive_taken(wire, from, parcel, spans, op, share, due)
+        self.receive_taken(wire, from, parcel, spans, op, due)
     }
 
     /// Receives a message that was taken from its lane.
     #[inline(never)]
-    #[expect(clippy::too_many_arguments, reason = "the receive's, and the parcel")]
     fn receive_taken(
         &mut self,
         wire: &Wire,
@@ -94,7 +91,6 @@ impl RankMemory<'_, '_> {
         mut parcel: Parcel,
         spans: &[Span],
         op: RecvOp<'_>,
-        share: bool,
         due: Due,
     ) -> Received {
         let lane = wire.lane(from, self.rank);
@@ -114,10 +110,10 @@ impl RankMemory<'_, '_> {
             return Received::Length(found);
         }
         let mine = self.packed(spans);
-        let division = Division::of(self.elements, expected, self.streams_from);
+        let division = Division::of(self.elements, expected, self.copying.streams_from);
         // Where spans overlap, two pieces may be the same memory, so the receiver alone copies them
         // one after another.
-        if borrowed && share && division.pieces > 1 && !self_overlap(spans) {
+        if borrowed && self.copying.shared && division.pieces > 1 && !self_overlap(spans) {
             let shared = Shared {
                 mine,
                 message,

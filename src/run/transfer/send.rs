@@ -266,7 +266,7 @@ impl<'r> RankMemory<'_, 'r> {
             Some(order) => RecvOp::Reduce(combiner, order),
         };
         let spans = open.spans.as_slice();
-        let division = Division::of(self.elements, total_len(spans), self.streams_from);
+        let division = Division::of(self.elements, total_len(spans), self.copying.streams_from);
         let mut own = 0;
         while let Some(claimed) = Claimed::more(pieces, division, own) {
             let first = own;

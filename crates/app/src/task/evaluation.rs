@@ -8,8 +8,8 @@ use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::space::{
-    Evaluator, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants, variant_of,
-    variants,
+    Evaluator, FoundTimes, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants,
+    variant_of, variants,
 };
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -219,7 +219,7 @@ impl Evaluation<'_> {
             let most = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
             max = most.map_or(max, |most| most.try_into().unwrap_or(max));
         }
-        let (variant, time) = segments.settle(variant, max, true)?;
+        let (variant, time) = segments.settle(variant, max, FoundTimes::Executed)?;
         self.ensure_fits_memory(&variant)?;
         let holds = |time: &f64| time.is_finite() && self.task.node_ports.is_none();
         Ok((variant, time.filter(holds)))

@@ -1,6 +1,6 @@
 //! Curves fitted to the measured times of messages, combinations and copies.
 
-use super::super::fit::{self, Curve, Measured, median};
+use super::super::fit::{self, AtZero, Curve, Measured, median};
 use super::super::probe::{BURST, Probe, Work};
 use oneport::error::{Error, Result};
 use oneport::machine::Pieces;
@@ -59,7 +59,7 @@ impl Fits {
         };
         let message = messages(probes);
         let (line, line_error) = meaningful_line(probes)?;
-        let transfer = fit::curve(&message, false).ok_or_else(too_few)?;
+        let transfer = fit::curve(&message, AtZero::Fitted).ok_or_else(too_few)?;
         let error = transfer.error(&message);
         // The additional time of `work` compared with the operation that it contains.
         let additional_time = |work: Work, contained: &[Measured]| -> Vec<Measured> {
@@ -86,7 +86,7 @@ impl Fits {
             .collect();
         let (gamma, combining) = rate(&combine);
         // Kept only if local combining is more expensive than combining while receiving.
-        let combining_own = fit::curve(&combine_own, true)
+        let combining_own = fit::curve(&combine_own, AtZero::Nothing)
             .filter(|own| own.count() > 1 || own.first_line().1 > LOCAL_COMBINE_RATIO * gamma);
         let (gamma_copy, copying) = rate(&copy);
         Ok(Fits {
@@ -149,14 +149,17 @@ fn messages(probes: &[Probe]) -> Vec<Measured> {
 /// How far the best curve is off the times of messages, if there are enough to fit one.
 pub(super) fn fit_of_messages(probes: &[Probe]) -> Option<fit::FitError> {
     let messages = messages(probes);
-    Some(fit::curve(&messages, false)?.error(&messages))
+    Some(fit::curve(&messages, AtZero::Fitted)?.error(&messages))
 }
 
 /// Fits the time per byte, and a curve if it fits better.
 fn rate(points: &[Measured]) -> (f64, Option<Curve>) {
-    let line = fit::line(points, true);
+    let line = fit::line(points, AtZero::Nothing);
     let rate = line.map_or(0.0, |line| line.first_line().1.max(0.0));
-    (rate, fit::curve(points, true).filter(|c| c.count() > 1))
+    (
+        rate,
+        fit::curve(points, AtZero::Nothing).filter(|c| c.count() > 1),
+    )
 }
 
 /// The latency that bursts show, if there are any: half a ping-pong, which is `latency + busy`,
@@ -202,7 +205,7 @@ fn latency(probes: &[Probe]) -> Result<Option<Latency>> {
 /// error if its parameters are not positive.
 pub(super) fn meaningful_line(probes: &[Probe]) -> Result<(Line, fit::FitError)> {
     let message = &messages(probes);
-    let line = fit::line(message, false).ok_or_else(too_few)?;
+    let line = fit::line(message, AtZero::Fitted).ok_or_else(too_few)?;
     let latency = latency(probes)?.map_or(0.0, |latency| latency.time);
     let (alpha, beta) = line.first_line();
     let alpha = alpha - latency;

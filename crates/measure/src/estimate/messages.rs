@@ -108,13 +108,7 @@ impl<'r> Carrier<'r> for VirtualMessages<'_> {
 
     fn open_receive(&mut self, _: HalfTransfer<'r>) {}
 
-    fn receive(
-        &mut self,
-        transfer: HalfTransfer<'r>,
-        _: RecvOp<'_>,
-        share: bool,
-        due: Due,
-    ) -> Received {
+    fn receive(&mut self, transfer: HalfTransfer<'r>, _: RecvOp<'_>, due: Due) -> Received {
         let (rank, from, now) = (self.rank, transfer.peer, self.now);
         let VirtualLane { offered, step, .. } = *self.lane(transfer);
         if offered > now {
@@ -122,7 +116,7 @@ impl<'r> Carrier<'r> for VirtualMessages<'_> {
         }
         // An idle sender helps to copy a long message.
         let long = self.copy_costs.step_bytes(rank, transfer.step) >= MIN_LONG_BYTES;
-        let helped = share && long && self.is_idle(from);
+        let helped = self.run.both_copy() && long && self.is_idle(from);
         let sent = self.copy_costs.step(from, step).reads();
         let data = sent.first().copied().unwrap_or(Span::new(0, 0));
         let core = self.copy_costs.core(rank);

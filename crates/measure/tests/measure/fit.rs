@@ -1,7 +1,7 @@
 //! Tests of the fits, on synthetic times with noise and outliers.
 
 use oneport::random::Generator;
-use oneport_measure::fit::{Measured, curve, line, median, quantile};
+use oneport_measure::fit::{AtZero, Measured, curve, line, median, quantile};
 
 /// 0 and 16 B to 16 MiB, in steps of about the square root of two.
 fn sizes() -> Vec<u64> {
@@ -29,7 +29,10 @@ fn near(a: f64, b: f64, relative: f64) {
 fn exact_lines_are_recovered() {
     for (alpha, beta) in [(100.0, 0.5), (1.0, 1.0), (5000.0, 0.01), (0.5, 20.0)] {
         let points = measured(|n| alpha + beta * n);
-        for fit in [line(&points, false), curve(&points, false)] {
+        for fit in [
+            line(&points, AtZero::Fitted),
+            curve(&points, AtZero::Fitted),
+        ] {
             let fit = fit.unwrap();
             assert_eq!(fit.count(), 1);
             let found = fit.first_line();
@@ -39,8 +42,12 @@ fn exact_lines_are_recovered() {
         }
     }
     let points: Vec<_> = measured(|n| 0.25 * n).split_off(1);
-    assert_eq!(line(&points, true).unwrap().first_line().0, 0.0);
-    near(line(&points, true).unwrap().first_line().1, 0.25, 1e-9);
+    assert_eq!(line(&points, AtZero::Nothing).unwrap().first_line().0, 0.0);
+    near(
+        line(&points, AtZero::Nothing).unwrap().first_line().1,
+        0.25,
+        1e-9,
+    );
 }
 
 #[test]
@@ -55,7 +62,7 @@ fn outliers_do_not_bend_the_line() {
     for i in [8, 30] {
         points[i] = Measured::new(points[i].bytes, points[i].time / 3.0);
     }
-    let (alpha, beta) = line(&points, false).unwrap().first_line();
+    let (alpha, beta) = line(&points, AtZero::Fitted).unwrap().first_line();
     near(alpha, 200.0, 0.03);
     near(beta, 0.05, 0.03);
 }
@@ -67,7 +74,11 @@ fn noise_alone_makes_no_pieces() {
         for (i, p) in points.iter_mut().enumerate() {
             *p = Measured::new(p.bytes, p.time * (1.0 + 0.1 * noise(100 * seed + i)));
         }
-        assert_eq!(curve(&points, false).unwrap().count(), 1, "seed {seed}");
+        assert_eq!(
+            curve(&points, AtZero::Fitted).unwrap().count(),
+            1,
+            "seed {seed}"
+        );
     }
 }
 
@@ -76,7 +87,7 @@ fn two_pieces_are_found_where_they_meet() {
     // A byte beyond 64 KiB costs a fifth of one below.
     let meet = 65536.0;
     let points = measured(|n| 300.0 + 0.1 * n.min(meet) + 0.02 * (n - meet).max(0.0));
-    let fit = curve(&points, false).unwrap();
+    let fit = curve(&points, AtZero::Fitted).unwrap();
     let pieces = fit.pieces();
     assert_eq!(pieces.len(), 2, "{pieces:?}");
     assert_eq!((pieces[0].from, pieces[1].from), (0, 65536));
@@ -84,14 +95,14 @@ fn two_pieces_are_found_where_they_meet() {
     near(pieces[0].beta, 0.1, 1e-6);
     near(pieces[1].beta, 0.02, 1e-6);
     assert!(fit.error(&points).worst < 1e-6);
-    assert!(line(&points, false).unwrap().error(&points).median > 0.05);
+    assert!(line(&points, AtZero::Fitted).unwrap().error(&points).median > 0.05);
     // The same with noise and a few outliers.
     let mut noisy = points.clone();
     for (i, p) in noisy.iter_mut().enumerate() {
         let off = if i % 11 == 5 { 3.0 } else { 1.0 };
         *p = Measured::new(p.bytes, p.time * off * (1.0 + 0.03 * noise(i)));
     }
-    let fit = curve(&noisy, false).unwrap();
+    let fit = curve(&noisy, AtZero::Fitted).unwrap();
     assert!(fit.error(&points).median < 0.03);
     assert!(fit.error(&points).worst < 0.2);
 }
@@ -104,7 +115,7 @@ fn a_bend_that_needs_two_knots_is_found() {
     let points: Vec<Measured> = (10..=24)
         .map(|e| Measured::new(1 << e, time(f64::from(1 << e))))
         .collect();
-    let curve = curve(&points, true).unwrap();
+    let curve = curve(&points, AtZero::Nothing).unwrap();
     assert!(curve.error(&points).worst < 0.01);
 }
 
@@ -116,7 +127,12 @@ fn curves_never_fall_nor_go_below_zero() {
             .enumerate()
             .map(|(i, n)| Measured::new(n, 100.0 * (1.5 + noise(seed * 977 + i))))
             .collect();
-        let fit = curve(&points, seed % 2 == 0).unwrap();
+        let at_zero = if seed % 2 == 0 {
+            AtZero::Nothing
+        } else {
+            AtZero::Fitted
+        };
+        let fit = curve(&points, at_zero).unwrap();
         let pieces = oneport::machine::Pieces {
             transfer: fit.pieces(),
             ..Default::default()
@@ -127,10 +143,16 @@ fn curves_never_fall_nor_go_below_zero() {
 
 #[test]
 fn too_few_points_give_no_fit() {
-    assert_eq!(line(&[], false), None);
-    assert_eq!(curve(&[Measured::new(4, 1.0)], false), None);
-    assert_eq!(curve(&[Measured::new(4, 1.0); 3], false), None);
-    assert!(line(&[Measured::new(4, 1.0), Measured::new(8, 2.0)], false).is_some());
+    assert_eq!(line(&[], AtZero::Fitted), None);
+    assert_eq!(curve(&[Measured::new(4, 1.0)], AtZero::Fitted), None);
+    assert_eq!(curve(&[Measured::new(4, 1.0); 3], AtZero::Fitted), None);
+    assert!(
+        line(
+            &[Measured::new(4, 1.0), Measured::new(8, 2.0)],
+            AtZero::Fitted
+        )
+        .is_some()
+    );
 }
 
 #[test]
@@ -151,7 +173,7 @@ fn the_largest_size_gets_its_piece() {
         };
         let sizes = (2..=24).map(|k| 1u64 << k).chain([32_000_000]);
         let points: Vec<_> = sizes.map(|n| Measured::new(n, time(n))).collect();
-        let fitted = curve(&points, false).unwrap();
+        let fitted = curve(&points, AtZero::Fitted).unwrap();
         let error = fitted.error(&points);
         assert!(error.worst < 0.15, "{slower}: {error:?} {fitted:?}");
     }
