@@ -196,7 +196,7 @@ programs() {
 
 # Programs that know nothing of oneport receive the same, whoever serves their calls.
 preload() {
-    local n=3 python=$wheels/pip/bin/python numbers=4 calls
+    local n=3 python=$wheels/pip/bin/python numbers=4 calls name
     if ! mpi4py >"$work/out" 2>&1; then
         skipped+=("programs of others over $library: mpi4py cannot be had")
         return
@@ -243,11 +243,21 @@ exec "$@"
 SH
     "$oneport" plan allreduce -p 3 -a ring --bytes 3 -o "$work/mine-3.json" >"$work/out" 2>&1
     "$oneport" plan reduce -p 3 -o "$work/reduce-3.json" >"$work/out" 2>&1
+    all_rules 2 >"$work/two.json"
     # shellcheck disable=SC2086
     {
         expect 0 "/mine-3.json\$" 3 $served ONEPORT_SCHEDULE="allreduce=$work/mine-{p}.json" ONEPORT_REPORT=- $one
-        expect 0 'sum 3.0' 3 $served $one
-        expect 0 'note: ONEPORT_RULE has no effect: .* reads ONEPORT_RULES, ' 3 $served ONEPORT_RULE=a.json $one
+        # A schedule serves where no rule fits.
+        expect 0 'recursive-doubling$' 3 $served ONEPORT_SCHEDULE="allreduce=$work/mine-{p}.json" \
+            ONEPORT_RULES="$work/all.json" ONEPORT_REPORT=- $one
+        grep -q '^note: allreduce: ONEPORT_SCHEDULE serves where no rule' "$work/out" || fail 'no note'
+        expect 0 "/mine-3.json\$" 3 $served ONEPORT_SCHEDULE="allreduce=$work/mine-{p}.json" \
+            ONEPORT_RULES="$work/two.json" ONEPORT_REPORT=- $one
+        expect 0 'sum 3.0' 3 $served ONEPORT_MPI_LIB="${ONEPORT_MPI_LIB:-}" $one
+        ! grep -q '^note: ' "$work/out" || fail 'a note'
+        for name in ONEPORT_RULE ONEPORT_MPI_LIBS oneport_rules; do
+            expect 0 "note: $name has no effect: .* reads ONEPORT_RULES, " 3 $served $name=a.json $one
+        done
         expect error 'ONEPORT_RULES: cannot read nowhere.json' 2 $served ONEPORT_RULES=nowhere.json $one
         expect error 'performs reduce, not allreduce' 3 \
             $served ONEPORT_SCHEDULE="allreduce=$work/reduce-3.json" $one

@@ -14,7 +14,7 @@ Examples:
   LD_PRELOAD=$(oneport preload --json | jq -r .library) ONEPORT_RULES=rules.json srun -n 16 ./app
 
 The program is not changed: a library is put before it. Rules from `oneport tune --rules` over MPI say which calls are served by which \
-algorithm; irregular gathers and scatters are served by the adaptive tree; everything else is the MPI library's. See docs/mpi.md."]
+algorithm; where no rule fits, schedules of your own serve (ONEPORT_SCHEDULE); irregular gathers and scatters are served by the adaptive tree; everything else is the MPI library's. See docs/mpi.md."]
     pub(crate) struct PreloadArgs {
         /// Print one JSON object instead of text
         json: bool = Switch,

@@ -1,5 +1,6 @@
 //! Which schedule serves a call: what all processes of its communicator decide alike, because they
-//! look at nothing but what MPI guarantees to be equal on all of them.
+//! look at nothing but what MPI guarantees to be equal on all of them. Rules come first; where none
+//! fits, a schedule from a file serves, if there is one that does.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -111,7 +112,14 @@ impl Choices {
         self.is_chosen[kind as usize]
     }
 
-    /// Whether calls of a collective are served by schedules from files.
+    /// The collectives that have rules and a schedule from a file.
+    pub(crate) fn named_twice(&self) -> impl Iterator<Item = Kind> {
+        let rules = self.rules.iter().flat_map(|rules| &rules.rules);
+        let has_rules = move |kind: &Kind| rules.clone().any(|rule| rule.collective == *kind);
+        self.files.keys().copied().filter(has_rules)
+    }
+
+    /// Whether calls of a collective may be served by schedules from files.
     pub(crate) fn has_files(&self, kind: Kind) -> bool {
         self.files.contains_key(&kind)
     }
@@ -134,14 +142,12 @@ impl Choices {
             bytes.saturating_mul(blocks) <= MAX_BYTES,
             "more than {MAX_BYTES} bytes"
         );
-        // Rules are the same on all processes, and so is what is planned by them.
-        let by_rules = || -> Result<_> {
-            let (name, schedule) = self.by_rules(shape, ranks, element)?;
-            Ok((name, schedule, 1))
-        };
-        match self.files.get(&shape.kind) {
-            Some(file) => own(shape, ranks, file).or_else(|why| by_rules().map_err(|_| why)),
-            None => by_rules(),
+        let file = self.files.get(&shape.kind);
+        match (self.by_rules(shape, ranks, element), file) {
+            // Rules are the same on all processes, and so is what is planned by them.
+            (Ok((name, schedule)), _) => Ok((name, schedule, 1)),
+            (Err(_), Some(file)) => own(shape, ranks, file),
+            (Err(why), None) => Err(why),
         }
     }
 

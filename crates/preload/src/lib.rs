@@ -2,8 +2,8 @@
 //!
 //! It is put before an unmodified, dynamically linked program, which then calls these functions in
 //! place of the library's own. A call is served by the algorithm that selection rules choose for
-//! it, or by a schedule from a file; everything else is passed on to the library, under the
-//! profiling names.
+//! it, or where no rule fits by a schedule from a file; everything else is passed on to the
+//! library, under the profiling names.
 //!
 //! ```sh
 //! LD_PRELOAD=liboneport_mpi.so ONEPORT_RULES=rules.json mpirun -n 16 ./app

@@ -30,6 +30,8 @@ const DEADLINE: &str = "ONEPORT_DEADLINE";
 
 /// What is read of the environment.
 const VARIABLES: [&str; 4] = [RULES, SCHEDULES, REPORT, DEADLINE];
+/// What the command and the tests of MPI libraries read, which start programs with this library.
+const OF_OTHERS: [&str; 3] = ["ONEPORT_MPI_LIB", "ONEPORT_MPI", "ONEPORT_MPI_NTH"];
 
 /// Shapes that a communicator remembers; the first one is forgotten for another.
 const MAX_SHAPES: usize = 64;
@@ -168,13 +170,12 @@ pub(crate) fn start(library: &'static Library) {
     let _ = PROCESS.set(found);
 }
 
-/// Names that are likely to be meant for this library, which does not know them. The command has
-/// variables of its own, `ONEPORT_MPI_LIB` among them.
+/// Names that are likely to be meant for this library, which does not know them.
 fn unknown_variables() -> impl Iterator<Item = String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.filter(|name| {
-        let of_others = name.starts_with("ONEPORT_MPI");
-        name.starts_with("ONEPORT_") && !of_others && !VARIABLES.contains(&name.as_str())
+        let mut known = VARIABLES.iter().chain(&OF_OTHERS);
+        name.to_ascii_uppercase().starts_with("ONEPORT_") && !known.any(|known| known == name)
     })
 }
 
@@ -218,6 +219,9 @@ impl Process {
                 for name in unknown_variables().filter(|_| rank == 0) {
                     let known = VARIABLES.join(", ");
                     eprintln!("note: {name} has no effect: liboneport_mpi.so reads {known}");
+                }
+                for kind in choices.named_twice().filter(|_| rank == 0) {
+                    eprintln!("note: {kind}: {SCHEDULES} serves where no rule of {RULES} fits");
                 }
                 Some(Process {
                     library,
