@@ -209,10 +209,13 @@ preload() {
         calls="$python tests/mpi_calls.py 0 $numbers 60"
         # shellcheck disable=SC2086
         start $n $calls >"$work/alone" 2>&1 </dev/null || fail "$calls on $n processes"
-        # shellcheck disable=SC2086
-        start $n env LD_PRELOAD="$serving" ONEPORT_RULES="$work/all.json" ONEPORT_REPORT="$work/report" \
-            $calls >"$work/out" 2>&1 </dev/null || fail "$calls on $n processes, served"
-        diff <(grep -a received "$work/alone") <(grep -a received "$work/out") >&2 || fail "other results: $calls"
+        # Calls that no report counts take a shorter way.
+        for name in '' "$work/report"; do
+            # shellcheck disable=SC2086
+            start $n env LD_PRELOAD="$serving" ONEPORT_RULES="$work/all.json" ONEPORT_REPORT="$name" \
+                $calls >"$work/out" 2>&1 </dev/null || fail "$calls on $n processes, served"
+            diff <(grep -a received "$work/alone") <(grep -a received "$work/out") >&2 || fail "other results: $calls"
+        done
         # The library serves nothing but what it will refuse, which this program does not do.
         grep -q recursive-doubling "$work/report" && ! grep -q 'the library' "$work/report" \
             || { cat "$work/report" >"$work/out"; fail "not served: $calls"; }
@@ -348,7 +351,7 @@ C
             env LD_LIBRARY_PATH="$work/lacking:${lib%/*}:${lib%/*}/openmpi" $served "$work/one"
     fi
     # shellcheck disable=SC2086
-    for by in '' "$served"; do
+    for by in '' "$served" "${served% *}"; do
         expect 0 'right 600' 3 $by "$work/program" freed
         # The errors are the library's own, and so are the words (which launchers may lose).
         expect 0 "${right:-right [1-9]}" 3 $by "$work/program" operators

@@ -20,6 +20,14 @@ pub(crate) struct Call {
     pub(crate) arguments: Arguments,
 }
 
+impl Call {
+    /// Whether it can be seen to be as the last one was.
+    #[inline(always)]
+    pub(crate) fn may_repeat(&self) -> bool {
+        !self.arguments.has_lists
+    }
+}
+
 /// The arguments of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arguments {
@@ -42,21 +50,21 @@ impl Arguments {
         has_lists: false,
     };
 
-    /// With one more.
+    /// Adds one more. (In place: were it moved, it would be copied for each argument.)
     #[inline(always)]
-    pub(crate) fn and(mut self, argument: impl Argument) -> Arguments {
-        argument.add_to(&mut self);
-        self
+    pub(crate) fn add(&mut self, argument: impl Argument) {
+        argument.add_to(self);
     }
 
     /// Whether the call differs from another one of its collective in nothing but the addresses of
     /// data.
     #[inline]
     pub(crate) fn are_like(&self, other: &Arguments, library: &Library) -> bool {
+        let mut words = self.words.iter().zip(&other.words);
         let mut places = self.places.iter().zip(&other.places);
-        // All words at once: they are alike as a rule.
+        // One by one: they have just been written so.
         !self.has_lists
-            && self.words == other.words
+            && words.all(|(a, b)| a == b)
             && places.all(|(&a, &b)| library.is_in_place(a) == library.is_in_place(b))
     }
 

@@ -20,15 +20,20 @@ macro_rules! collectives {
             /// As the MPI standard says.
             #[unsafe(export_name = concat!($function, $suffix))]
             pub(crate) unsafe extern "C" fn $field($($argument: $type),*) -> c_int {
+                let mut arguments = Arguments::NONE;
+                $(arguments.add($argument);)*
                 let call = Call {
                     function: concat!($function, $suffix),
                     kind: Kind::$kind,
                     communicator: $communicator,
-                    arguments: Arguments::NONE$(.and($argument))*,
+                    arguments,
                 };
+                if call.may_repeat() && repeated(&call) {
+                    return 0;
+                }
                 // SAFETY: what the program passes is as the standard asks for.
-                let describe = |at: At<'_>| unsafe { describe::$describe(at, $($given),*) };
-                let pass = || $pass!($field, $communicator, $($argument),*);
+                let describe = move |at: At<'_>| unsafe { describe::$describe(at, $($given),*) };
+                let pass = move || $pass!($field, $communicator, $($argument),*);
                 $serve(&call, describe, pass)
             }
         )*
@@ -145,7 +150,7 @@ pub(crate) mod plain {
     use crate::describe::{self, At};
     use crate::library::{Word, table};
     use crate::loaded;
-    use crate::serve::{serve, serve_irregular};
+    use crate::serve::{repeated, serve, serve_irregular};
 
     type Count = c_int;
     type Place = c_int;
@@ -163,7 +168,7 @@ pub(crate) mod large {
     use crate::library::{Word, table};
     use crate::loaded;
     use crate::narrow::{Argument, ERR_COUNT, Passed};
-    use crate::serve::{serve, serve_irregular};
+    use crate::serve::{repeated, serve, serve_irregular};
 
     type Count = i64;
     type Place = isize;

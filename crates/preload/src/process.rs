@@ -121,7 +121,7 @@ pub(crate) struct Served {
 #[derive(Debug)]
 pub(crate) enum Choice {
     /// A schedule of this name.
-    Schedule(String, Planned),
+    Schedule(Arc<str>, Planned),
     /// The library, for this reason.
     Library(Arc<str>),
 }
@@ -251,17 +251,34 @@ impl Process {
 
     /// What is kept for a communicator of a call, if it was made before.
     pub(crate) fn known(&self, handle: Word) -> Option<&Kept> {
-        let freed = self.freed.load(Ordering::Acquire);
-        let (last, then, mut kept) = LAST.get();
-        if (last, then) != (handle, freed) || kept.is_null() {
+        self.last(handle).or_else(|| {
             let communicators = self.communicators.lock();
             let number = communicators.numbers.get(&handle)?;
-            kept = &raw const **communicators.all.get(number)?;
-            LAST.set((handle, freed, kept));
+            let kept = &raw const **communicators.all.get(number)?;
+            LAST.set((handle, self.freed.load(Ordering::Acquire), kept));
+            drop(communicators);
+            self.last(handle)
+        })
+    }
+
+    /// The same, if it is that of the last call of this thread.
+    #[inline]
+    pub(crate) fn last(&self, handle: Word) -> Option<&Kept> {
+        let (last, then, kept) = LAST.get();
+        let is_last = last == handle && then == self.freed.load(Ordering::Acquire);
+        if !is_last {
+            return None;
         }
-        // SAFETY: it was there when so many had been freed, and the program does not free the
-        // communicator of a call before the call ends.
-        Some(unsafe { &*kept })
+        // SAFETY: null, or it was there when so many had been freed, and the program does not free
+        // the communicator of a call before the call ends.
+        unsafe { kept.as_ref() }
+    }
+
+    /// Whether calls of a collective that are as the last one need no look at anything else: they
+    /// may be served, and no report counts them.
+    #[inline]
+    pub(crate) fn repeats(&self, kind: Kind) -> bool {
+        self.report.is_none() && self.choices.serve(kind)
     }
 
     /// Counts a call; whether it is passed on to the library, so that the report has its time.
@@ -374,7 +391,7 @@ fn deadline() -> Result<Duration> {
 
 impl Communicator {
     /// Whether the last call was the same but for the addresses of data. It is this one then.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn goes_on(&mut self, call: &Call, library: &Library) -> bool {
         let Some(last) = &mut self.last else {
             return false;
@@ -458,7 +475,7 @@ impl Communicator {
             let chosen = process.choices.schedule(shape, group.size(), element)?;
             let (name, schedule, digest) = chosen;
             let part = Planned::try_new(schedule, |schedule| group.part(schedule, moved));
-            Ok((Choice::Schedule(name, part?), digest))
+            Ok((Choice::Schedule(name.into(), part?), digest))
         };
         let (choice, digest) = planned().unwrap_or_else(|why| {
             let why = format!("the library: {why:#}").into();

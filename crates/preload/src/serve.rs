@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use oneport::collectives::GatherPart;
-use oneport::internal::calls::Group;
+use oneport::internal::calls::{Group, Part};
 use oneport::run::{Bidirectional, Endpoint};
 use oneport::{Kind, Span};
 
 use crate::call::Call;
 use crate::describe::{At, Described, Irregular};
 use crate::memory::{Copier, Side};
-use crate::process::{Choice, Kept, KeptBuffer, Last, Planned, Process, Served, process};
+use crate::pieces::Placed;
+use crate::process::{Choice, Communicator, Kept, KeptBuffer, Last, Process, Served, process};
 
 /// Why the library serves a call.
 const NOTHING_CHOSEN: &str = "the library: no rule or schedule";
@@ -21,7 +22,25 @@ const REFUSED: &str = "the library: a datatype or operator of the program's own,
 /// What is served by a schedule, but for one call of many.
 const SAMPLE: &str = "PMPI, a sample";
 
+/// Serves a call that is as the last one of this thread and its communicator, but for the addresses
+/// of data: all else was found then. False, and nothing is done, if it is not, the library serves
+/// it, or a report counts it.
+///
+/// One function for all collectives, and short: to fetch its instructions, after others have run,
+/// takes longer than to execute them.
+pub(crate) fn repeated(call: &Call) -> bool {
+    let Some(process) = process().filter(|process| process.repeats(call.kind)) else {
+        return false;
+    };
+    let Some(kept) = process.last(process.library.handle(call.communicator)) else {
+        return false;
+    };
+    let mut communicator = kept.communicator.0.borrow_mut();
+    communicator.goes_on(call, process.library) && perform(process, call, &mut communicator)
+}
+
 /// Serves `call`, which `describe` describes, or has `pass` call the library.
+#[cold]
 pub(crate) fn serve(
     call: &Call,
     describe: impl FnOnce(At<'_>) -> Option<Described>,
@@ -57,80 +76,92 @@ pub(crate) fn serve(
     let Some(last) = &kept.last else {
         return pass();
     };
-    let (group, buffer) = (&kept.group, &mut kept.buffer);
-    let described = &last.described;
-    let bytes = described.bytes();
+    let bytes = last.described.bytes();
     let Served { choice, calls, .. } = &mut kept.served[last.found];
-    match choice {
-        Choice::Library(why) => {
-            let why = Arc::clone(why);
-            drop(communicator);
-            passed(process, call, bytes, &why, pass)
+    let by = match choice {
+        Choice::Library(why) => Arc::clone(why),
+        Choice::Schedule(..) if process.is_sample(calls) => SAMPLE.into(),
+        Choice::Schedule(name, _) => {
+            let name = Arc::clone(name);
+            let performed = || c_int::from(!perform(process, call, kept));
+            return passed(process, call, bytes, &name, performed);
         }
-        Choice::Schedule(..) if process.is_sample(calls) => {
-            drop(communicator);
-            passed(process, call, bytes, SAMPLE, pass)
-        }
-        Choice::Schedule(name, planned) => {
-            let start = process.report.as_ref().map(|_| Instant::now());
-            perform(process, call, last, (group, buffer), planned);
-            if let (Some(report), Some(start)) = (&process.report, start) {
-                let mut report = report.lock();
-                report.add(call.function, bytes as u64, name, start.elapsed());
-            }
-            0
-        }
-    }
+    };
+    drop(communicator);
+    passed(process, call, bytes, &by, pass)
 }
 
-fn perform(
+/// Performs the call that was kept last; false if the library serves it.
+#[inline(always)]
+fn perform(process: &Process, call: &Call, kept: &mut Communicator) -> bool {
+    let Some(last) = &kept.last else {
+        return false;
+    };
+    let Choice::Schedule(_, planned) = &kept.served[last.found].choice else {
+        return false;
+    };
+    let (group, buffer) = (&kept.group, &mut kept.buffer);
+    let placed = last.pieces.of_call(&last.described);
+    if let (Some((at, length)), Some(own)) = (placed.input, placed.own) {
+        // SAFETY: the program passes this memory for the call, which has as many bytes.
+        let memory = unsafe { std::slice::from_raw_parts_mut(own, last.pieces.buffer_bytes) };
+        // SAFETY: the program passes this memory for the call, and apart from the output.
+        let apart = || unsafe { std::slice::from_raw_parts(at, length) };
+        let apart = (length > 0 && !placed.is_in_place).then(apart);
+        planned.with_dependent(|_, part| group.perform(part, memory, (apart, true)));
+    } else {
+        planned.with_dependent(|_, part| {
+            copied(process, call, (last, &placed), (group, buffer), part);
+        });
+    }
+    true
+}
+
+/// Performs a call with a buffer of our own, or with an input in several pieces or none.
+#[cold]
+fn copied(
     process: &Process,
     call: &Call,
-    Last {
-        described, pieces, ..
-    }: &Last,
+    (last, placed): (&Last, &Placed),
     (group, kept): (&Group, &mut KeptBuffer),
-    planned: &Planned,
+    part: &Part<'_>,
 ) {
+    let (described, buffer_bytes) = (&last.described, last.pieces.buffer_bytes);
     let element = described.shape.element;
     let copier = Copier {
         library: process.library,
         communicator: call.communicator,
         as_items: element.is_item(),
     };
-    planned.with_dependent(|_, part| {
-        let (input, output) = (&described.input, &described.output);
-        let placed = pieces.of_call(described);
-        let buffer = match placed.own {
-            // SAFETY: the program passes this memory for the call, which has as many bytes.
-            Some(at) => unsafe { std::slice::from_raw_parts_mut(at, pieces.buffer_bytes) },
-            None => kept.bytes(pieces.buffer_bytes),
-        };
-        let mut apart = None;
-        match (placed.input, input) {
-            _ if placed.is_in_place => {}
-            (Some((_, 0)), _) => {}
-            (Some((at, length)), _) => {
-                // SAFETY: the program passes this memory for the call, and apart from the output.
-                apart = Some(unsafe { std::slice::from_raw_parts(at, length) });
-            }
-            (None, Some(side)) => {
-                let spans = &part.layout().input;
-                // SAFETY: as above.
-                unsafe { copier.copy_in(side, buffer, spans, element.bytes()) }
-            }
-            (None, None) => {}
+    let (input, output) = (&described.input, &described.output);
+    let buffer = match placed.own {
+        // SAFETY: the program passes this memory for the call, which has as many bytes.
+        Some(at) => unsafe { std::slice::from_raw_parts_mut(at, buffer_bytes) },
+        None => kept.bytes(buffer_bytes),
+    };
+    let mut apart = None;
+    match (placed.input, input) {
+        (Some((_, 0)), _) => {}
+        (Some((at, length)), _) => {
+            // SAFETY: the program passes this memory for the call, and apart from the output.
+            apart = Some(unsafe { std::slice::from_raw_parts(at, length) });
         }
-        group.perform(part, buffer, (apart, output.is_some()));
-        if placed.own.is_none() {
-            if let Some(side) = output {
-                let spans = &part.layout().output;
-                // SAFETY: as above.
-                unsafe { copier.copy_out(side, buffer, spans, element.bytes()) };
-            }
-            kept.trim();
+        (None, Some(side)) => {
+            let spans = &part.layout().input;
+            // SAFETY: as above.
+            unsafe { copier.copy_in(side, buffer, spans, element.bytes()) }
         }
-    });
+        (None, None) => {}
+    }
+    group.perform(part, buffer, (apart, output.is_some()));
+    if placed.own.is_none() {
+        if let Some(side) = output {
+            let spans = &part.layout().output;
+            // SAFETY: as above.
+            unsafe { copier.copy_out(side, buffer, spans, element.bytes()) };
+        }
+        kept.trim();
+    }
 }
 
 /// Serves a call in which each process knows its own blocks only: a gather or scatter by the tree
