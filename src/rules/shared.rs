@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use super::accesses::{Times, advance};
 use crate::schedule::SharedPort;
 
 /// A rank and its step, a transfer.
@@ -71,51 +70,5 @@ impl SharedOrder {
     /// The ranks that may be waiting for the transfer of step `number`.
     pub(crate) fn then(&self, number: usize) -> &[usize] {
         &self.then[number]
-    }
-}
-
-/// The grants of shared ports to programs that are followed step by step, under `N` cost models.
-#[derive(Debug)]
-pub(crate) struct SharedGrants<const N: usize> {
-    order: SharedOrder,
-    /// By number: the end of the transfer.
-    ends: Vec<Option<Times<N>>>,
-}
-
-impl<const N: usize> SharedGrants<N> {
-    pub(crate) fn new(ports: &[SharedPort]) -> Self {
-        let order = SharedOrder::new(ports);
-        SharedGrants {
-            ends: vec![None; order.len()],
-            order,
-        }
-    }
-
-    /// Delays `start`, the earliest start of a step, until its shared ports are free for it. False
-    /// if it is not granted yet.
-    #[inline]
-    pub(crate) fn delay(&self, rank: usize, step: usize, start: &mut Times<N>) -> bool {
-        let Some(number) = self.order.number(rank, step) else {
-            return true;
-        };
-        self.order.before(number).iter().all(|&before| {
-            let end = self.ends[before];
-            end.inspect(|end| advance(start, end)).is_some()
-        })
-    }
-
-    /// The transfer of a step ends at `end`; `wake` learns of the ranks that may be waiting for it.
-    #[inline]
-    pub(crate) fn ended(
-        &mut self,
-        rank: usize,
-        step: usize,
-        end: &Times<N>,
-        wake: impl FnMut(usize),
-    ) {
-        if let Some(number) = self.order.number(rank, step) {
-            self.ends[number] = Some(*end);
-            self.order.then(number).iter().copied().for_each(wake);
-        }
     }
 }

@@ -71,17 +71,9 @@ impl Schedule {
         Prepared::new(self, cost.overlaps())?.simulate(cost)
     }
 
-    /// As [`stream`], in linear time also where ranks share ports. Transfers that wait there fall
-    /// far behind those of other ports, so that windows would have to hold most of a program: such
-    /// schedules are timed by the graph of their steps.
-    ///
-    /// # Errors
-    /// As [`stream`] and [`Schedule::simulate`].
-    pub fn timed(&self, cost: &CostModel, mut watch: impl FnMut(u64)) -> Result<Timed> {
-        if self.shared_ports().is_empty() {
-            return stream(self, cost, self.element_bytes(), watch);
-        }
-        self.timed_by_graph(cost, &mut watch)
+    /// As [`stream`], with its errors.
+    pub fn timed(&self, cost: &CostModel, watch: impl FnMut(u64)) -> Result<Timed> {
+        stream(self, cost, self.element_bytes(), watch)
     }
 
     /// As [`Schedule::timed`], by the graph of the steps.

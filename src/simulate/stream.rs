@@ -5,8 +5,7 @@
 //! the finishing times are then known, and with them the time from which the step may run. When a
 //! matching send and receive (rule 4) are both open, both finish, which may open later steps of
 //! both ranks. Open transfers are kept in [`slots`], one for each port, in which partners find each
-//! other. The side that opened first finds the end of the transfer in its slot. A transfer on a
-//! port that ranks share opens when it is granted. A [`worklist`]
+//! other. The side that opened first finds the end of the transfer in its slot. A [`worklist`]
 //! holds the ranks whose state may have changed. They are visited in order of their numbers, so
 //! that ranks with similar programs are visited one after another.
 //!
@@ -43,7 +42,6 @@ use crate::machine::numbers::{id, truncated};
 use crate::machine::{CostClass, CostModel, Machine, Ports};
 use crate::rules::matching::rank_u32;
 use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
-use crate::rules::shared::SharedGrants;
 use crate::rules::{Node, NodeKind, Times, advance, max_time};
 use crate::schedule::{ScheduleSource, Step};
 
@@ -73,7 +71,8 @@ pub struct Timed {
 /// without overlap; a schedule that deadlocks then has the rounds that it has with overlap.
 ///
 /// The time is linear in the number of steps for programs whose windows stay narrow (see the
-/// module's documentation in the source).
+/// module's documentation in the source). Programs with ports for calls or with shared ports are
+/// stored, and timed by the graph of their steps, in linear time.
 ///
 /// ```
 /// use oneport::{CostModel, Request, simulate};
@@ -112,8 +111,10 @@ pub(crate) fn stream_within(
     cost.covers(programs.ranks())?;
     let ranks = programs.ranks();
     programs.collective().fits_ranks(ranks)?;
-    if programs.ports().has_calls() {
+    if programs.ports().has_calls() || !programs.shared_ports().is_empty() {
         // Which steps share a port for calls depends on their partners: windows know lists alone.
+        // Transfers that wait for ports of several ranks fall far behind those of other ports, so
+        // that windows would have to hold most of a program.
         let schedule = programs.materialize()?.with_element_bytes(element_bytes);
         let timed = schedule.timed_by_graph(cost, &mut watch)?;
         return Ok((timed.time <= limit).then_some(timed));
@@ -203,7 +204,6 @@ struct StreamRun<'a, I, const N: usize> {
     ranks: Vec<StreamRank<I, N>>,
     /// Stored apart from the ranks, because partners access nothing else.
     slots: PortSlots<N>,
-    shared: SharedGrants<N>,
     work: Worklist,
     limit: usize,
     /// With overlap, by rank: the end of the last computation.
@@ -238,7 +238,6 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
             ranks: (0..p).map(rank).collect(),
             slots: PortSlots::new(ports, (0..p).map(|rank| arrival(&models, rank))),
             models,
-            shared: SharedGrants::new(programs.shared_ports()),
             work: Worklist::all(p),
             limit: INITIAL_WINDOW,
             computed: vec![[0.0; N]; if overlap { p } else { 0 }],
@@ -366,10 +365,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
         }
         let list = step.list();
         let free = self.slots.get(rank, list).time;
-        let mut time = state.order.transfer_start(free, step.access());
-        if !self.shared.delay(rank, step.index as usize, &mut time) {
-            return Ok(true);
-        }
+        let time = state.order.transfer_start(free, step.access());
         step.state = StepState::Open;
         let (peer, elements) = (step.peer(), step.elements());
         let (key, partner_key) = (step.key(), step.partner_key(id(rank)));
@@ -407,9 +403,6 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
     fn transferred(&mut self, rank: usize, place: usize, time: Times<N>) -> bool {
         let state = &mut self.ranks[rank];
         let step = &mut state.window[place];
-        let work = &mut self.work;
-        let wake = |rank| work.insert(rank);
-        self.shared.ended(rank, step.index as usize, &time, wake);
         if !step.kind.computes() {
             let step = state.window.remove(place);
             let ports = self.slots.of(rank);

@@ -69,8 +69,7 @@ impl Planned {
         self.ports().k() > 1 && self.programs().any_transfer(&|_, port| port > 0)
     }
 
-    /// Times it under `cost`, by [`simulate::stream`](crate::simulate::stream), or by
-    /// [`Schedule::timed`], with their errors.
+    /// Times it under `cost`, as [`simulate::stream`](crate::simulate::stream), with its errors.
     pub fn timed(&self, cost: &CostModel, mut watch: impl FnMut(u64)) -> Result<Timed> {
         let timed = self.timed_within(cost, f64::INFINITY, &mut watch)?;
         Ok(timed.expect("no time is larger than infinity"))

@@ -14,7 +14,7 @@
 //! The commands come by `PlanTask::choose` of `crates/app`, with an evaluator (`Evaluation`) that
 //! looks at memory and progress, too; a native run asks the native estimate first, and a single
 //! candidate is not timed. `compare` asks `Evaluation::variant_of` for the variant of each
-//! algorithm, and times that by `Planned::timed`, with ports of nodes by `Schedule::timed`.
+//! algorithm, and times that by `Planned::timed`; with ports of nodes it stores the schedule first.
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
@@ -25,13 +25,14 @@
 //!    (`Request::closed_forms_hold`) and this use of the ports; its messages cost what
 //!    `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
 //!    (`Algorithm::effective`);
-//! 2. else [`Variant::planned`]: the programs of the row's planner (`plan/registry/planner.rs`),
-//!    which `simulate::stream` times as they are made, without storing them
-//!    (`Planned::timed_within`, `DynScheduleSource::timed_within`); stored where they use one
-//!    direction of ports that have both (`OnPorts` in `plan/registry/ports.rs`): by the graph
-//!    where a port has calls, by two ranks where all do the same, else by all. A planner that
-//!    looks at the arrivals of late ranks plans also without them, and the faster schedule is
-//!    taken.
+//! 2. else [`Variant::planned`] by the row's planner (`plan/registry/planner.rs`): a stored
+//!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`), or programs that are
+//!    made as they are timed (the others), stored first where they use one direction of ports that
+//!    have both (`OnPorts` in `plan/registry/ports.rs`). `simulate::stream` times either
+//!    (`Planned::timed_within`, `DynScheduleSource::timed_within`): by the graph of the steps where
+//!    a port has calls; by two ranks where all do the same, links and machine are ideal and nothing
+//!    overlaps; else by all. A planner that looks at the arrivals of late ranks plans also without
+//!    them, and the faster schedule is taken.
 //!
 //! Among equal times, the earlier algorithm wins: the first in the registry.
 
