@@ -86,7 +86,7 @@ class LoadOptions(TypedDict, total=False):
     block: int | str | Sequence[int | str] | None
     """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
-    """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
+    """Size of one rank's block of gather, scatter, allgather and alltoall, of the vector of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     costs: Costs | None
     """Costs of each pair of ranks, from a JSON file `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile with pairs (`calibrate --pairs`) or with levels"""
     dist: str | Sequence[str] | None
@@ -166,7 +166,7 @@ class CheckOptions(TypedDict, total=False):
     block: int | str | Sequence[int | str] | None
     """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
-    """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
+    """Size of one rank's block of gather, scatter, allgather and alltoall, of the vector of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     certificate: Path | Mapping[str, Any] | None
     """Check the certificate that `oneport steady` has written to this file instead, by sums and comparisons alone; nothing else is asked then"""
     costs: Costs | None
@@ -246,7 +246,7 @@ class SimulateMore(TypedDict, total=False):
     block: int | str | Sequence[int | str] | None
     """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
-    """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
+    """Size of one rank's block of gather, scatter, allgather and alltoall, of the vector of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     critical_path: bool | None
     """Show one longest chain of transfers and computations, with the latency between them and the arrival of its first rank: the model time is their sum"""
     dist: str | Sequence[str] | None
@@ -334,7 +334,7 @@ class CompareOfSchedule(TypedDict, total=False):
     block: int | str | Sequence[int | str] | None
     """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
-    """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
+    """Size of one rank's block of gather, scatter, allgather and alltoall, of the vector of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     deadline: float | str | None
     """How long a rank waits for a partner before the measurement ends in an error"""
     dist: str | Sequence[str] | None
@@ -508,7 +508,7 @@ class DrawOptions(TypedDict, total=False):
     block: int | str | Sequence[int | str] | None
     """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     bytes: int | str | Sequence[int | str] | None
-    """Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
+    """Size of one rank's block of gather, scatter, allgather and alltoall, of the vector of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     costs: Costs | None
     """Costs of each pair of ranks, from a JSON file `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile with pairs (`calibrate --pairs`) or with levels"""
     critical_path: bool | None

@@ -57,7 +57,7 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
         (1.0, 1.0, 1.0),
     ];
     for algorithm in registry::all() {
-        for ports in [Ports::UNI, Ports::BI] {
+        for ports in Ports::KINDS {
             for p in (1..=20).filter(|p| is_long() || *p <= 6 || p % 4 == 1) {
                 for (m, s) in [(0, 1), (1, 1), (5, 2), (40, 40), (40, 1), (64, 8)] {
                     for overlap in [false, true] {
@@ -166,7 +166,7 @@ fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
             );
             for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
                 let several = [Ports::UNI.with_k(2), Ports::BI.with_k(3)];
-                for ports in [Ports::UNI, Ports::BI].into_iter().chain(several) {
+                for ports in Ports::KINDS.into_iter().chain(several) {
                     let of_vector = algorithm.collective == Kind::ReduceScatter;
                     let r =
                         Request::new(algorithm.collective, p, if of_vector { all } else { max })

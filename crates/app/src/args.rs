@@ -148,9 +148,9 @@ options! {
     /// The vector, its segments and its operator.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Vector {
-        /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block
-        /// of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes
-        /// on by a factor of 4, and 8,1KiB lists [default: 64KiB]
+        /// Size of one rank's block of gather, scatter, allgather and alltoall, of the vector of
+        /// the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on
+        /// by a factor of 4, and 8,1KiB lists [default: 64KiB]
         pub(crate) bytes: Option<Ranges> = Sizes,
 
         /// Size of a segment; the last may be smaller [default: the best for the cost model]

@@ -67,7 +67,10 @@ const COMMANDS: [(&str, Input); 44] = [
     ("export msccl --schedule -", Input::Schedule),
     ("export mscclpp --schedule -", Input::Schedule),
     ("export dot --rounds --schedule -", Input::Schedule),
-    ("export simgrid --schedule - -o FOLDER", Input::Schedule),
+    (
+        "export simgrid --schedule - -o FOLDER --force",
+        Input::Schedule,
+    ),
     (
         "export chakra --schedule - --alpha TIME --beta TIME --eager all -o FOLDER --force",
         Input::Schedule,
