@@ -256,8 +256,9 @@ impl Process {
             let number = communicators.numbers.get(&handle)?;
             let kept = &raw const **communicators.all.get(number)?;
             LAST.set((handle, self.freed.load(Ordering::Acquire), kept));
-            drop(communicators);
-            self.last(handle)
+            // Not by `last`: another thread may have freed another communicator since.
+            // SAFETY: as there; the lock has kept it until now.
+            Some(unsafe { &*kept })
         })
     }
 
