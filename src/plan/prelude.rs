@@ -16,8 +16,7 @@ pub(in crate::plan) use super::build::rounds::{
     time_of_combining, time_of_combining_all, time_of_round,
 };
 pub(in crate::plan) use super::build::stream::{
-    Consecutive, DynScheduleSource, Reversed, StepAt, allreduce_of, broadcast_of, reduction_of,
-    streamed,
+    Consecutive, Reversed, StepAt, allreduce_of, broadcast_of, reduction_of, streamed,
 };
 pub(in crate::plan) use super::registry::{
     Algorithm, BestRoot, BestSegment, ClosedForm, MadeFor, Planner, PortModels, Row, row,
@@ -30,5 +29,6 @@ pub(in crate::plan) use crate::machine::{CostModel, Ports};
 pub(in crate::plan) use crate::rules::max_time;
 pub(in crate::plan) use crate::schedule::collective::{Collective, Kind};
 pub(in crate::plan) use crate::schedule::{
-    Builder, Layout, Order, Schedule, ScheduleSource, Span, Spans, Step, total_len,
+    Builder, DynScheduleSource, Layout, Order, Schedule, ScheduleSource, Span, Spans, Step,
+    total_len,
 };

@@ -42,6 +42,7 @@ mod step;
 pub use builder::Builder;
 pub(crate) use reverse::reversed_step;
 pub use shared_port::{Direction, SharedPort};
+pub(crate) use source::DynScheduleSource;
 pub use source::ScheduleSource;
 pub use span::{Span, Spans, total_len};
 pub use step::{Order, Step};

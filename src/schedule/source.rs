@@ -116,6 +116,66 @@ pub trait ScheduleSource {
     }
 }
 
+/// A [`ScheduleSource`] as a trait object. What times and bounds programs takes this, so that it is
+/// compiled once, and not once for each type of source.
+pub trait DynScheduleSource {
+    fn ranks(&self) -> usize;
+
+    fn ports(&self) -> Ports;
+
+    fn collective(&self) -> Collective;
+
+    fn layout_of(&self, rank: usize) -> Layout;
+
+    fn buffer_len(&self, rank: usize) -> usize;
+
+    fn program_of(&self, rank: usize) -> Box<dyn Iterator<Item = Step> + '_>;
+
+    fn is_uniform(&self) -> bool;
+
+    fn shared_ports(&self) -> &[SharedPort];
+
+    fn materialize(&self) -> Result<Schedule>;
+}
+
+impl<P: ScheduleSource> DynScheduleSource for P {
+    fn ranks(&self) -> usize {
+        ScheduleSource::ranks(self)
+    }
+
+    fn ports(&self) -> Ports {
+        ScheduleSource::ports(self)
+    }
+
+    fn collective(&self) -> Collective {
+        ScheduleSource::collective(self)
+    }
+
+    fn layout_of(&self, rank: usize) -> Layout {
+        ScheduleSource::layout_of(self, rank)
+    }
+
+    fn buffer_len(&self, rank: usize) -> usize {
+        ScheduleSource::buffer_len(self, rank)
+    }
+
+    fn program_of(&self, rank: usize) -> Box<dyn Iterator<Item = Step> + '_> {
+        Box::new(ScheduleSource::program_of(self, rank))
+    }
+
+    fn is_uniform(&self) -> bool {
+        ScheduleSource::is_uniform(self)
+    }
+
+    fn shared_ports(&self) -> &[SharedPort] {
+        ScheduleSource::shared_ports(self)
+    }
+
+    fn materialize(&self) -> Result<Schedule> {
+        ScheduleSource::materialize(self)
+    }
+}
+
 impl ScheduleSource for Schedule {
     type Program<'a> = std::iter::Cloned<std::slice::Iter<'a, Step>>;
 

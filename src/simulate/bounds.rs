@@ -74,7 +74,7 @@ use crate::budget::quick;
 use crate::machine::numbers::truncated;
 use crate::machine::{CostModel, Eager, Ports};
 use crate::schedule::collective::{Collective, Extent, Holders, Kind};
-use crate::schedule::{Layout, Schedule, ScheduleSource, total_len};
+use crate::schedule::{DynScheduleSource, Layout, Schedule, total_len};
 
 /// Lower bounds on the time of a schedule, in the unit of the costs, and on what it sends; each is
 /// valid alone.
@@ -171,12 +171,12 @@ pub fn lower_bound_lines(schedule: &Schedule) -> Vec<(f64, f64)> {
 
 /// As [`Schedule::lower_bound`], for programs on these ports.
 pub(crate) fn lower_bound_of_programs(
-    programs: &impl ScheduleSource,
+    programs: &dyn DynScheduleSource,
     ports: Ports,
     cost: &CostModel,
     element_bytes: u64,
 ) -> LowerBounds {
-    let (collective, ranks) = (ScheduleSource::collective(programs), programs.ranks());
+    let (collective, ranks) = (programs.collective(), programs.ranks());
     let unsplit_on = Some(ports.k()).filter(|&k| k > 1 && splits_no_block(programs, &collective));
     let layouts = (0..ranks).map(|rank| programs.layout_of(rank));
     let bounds = bounds_of(
@@ -198,7 +198,7 @@ pub(crate) fn lower_bound_of_programs(
 /// The elements of the vector that goes from one rank to others, or back, and the most and the
 /// fewest elements of a message; `None` for other collectives and too many steps.
 fn message_sizes(
-    programs: &impl ScheduleSource,
+    programs: &dyn DynScheduleSource,
     collective: &Collective,
 ) -> Option<(usize, (usize, usize))> {
     let row = collective.kind().row();
@@ -230,7 +230,7 @@ fn message_sizes(
 
 /// Whether each rank but the root sends one message, if blocks go to a root, or receives one, if
 /// they come from it. Then the message has all of the rank's block.
-fn splits_no_block(programs: &impl ScheduleSource, collective: &Collective) -> bool {
+fn splits_no_block(programs: &dyn DynScheduleSource, collective: &Collective) -> bool {
     let row = collective.kind().row();
     let (Some(root), sends) = (collective.root(), row.input.1 == Extent::Block) else {
         return false;

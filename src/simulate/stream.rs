@@ -43,7 +43,7 @@ use crate::machine::{CostClass, CostModel, Machine, Ports};
 use crate::rules::matching::rank_u32;
 use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
 use crate::rules::{Node, NodeKind, Times, advance, max_time};
-use crate::schedule::{ScheduleSource, Step};
+use crate::schedule::{DynScheduleSource, ScheduleSource};
 
 /// Times and counts of streamed programs; times are in the unit of the cost model.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,19 +93,19 @@ pub fn stream(
     programs: &impl ScheduleSource,
     cost: &CostModel,
     element_bytes: u64,
-    watch: impl FnMut(u64),
+    mut watch: impl FnMut(u64),
 ) -> Result<Timed> {
-    let timed = stream_within(programs, cost, element_bytes, f64::INFINITY, watch)?;
+    let timed = stream_within(programs, cost, element_bytes, f64::INFINITY, &mut watch)?;
     Ok(timed.expect("no time is larger than infinity"))
 }
 
 /// As [`stream`]; `None` as soon as the time turns out to be larger than `limit`.
 pub(crate) fn stream_within(
-    programs: &impl ScheduleSource,
+    programs: &dyn DynScheduleSource,
     cost: &CostModel,
     element_bytes: u64,
     limit: f64,
-    mut watch: impl FnMut(u64),
+    watch: &mut dyn FnMut(u64),
 ) -> Result<Option<Timed>> {
     cost.validate()?;
     cost.covers(programs.ranks())?;
@@ -116,7 +116,7 @@ pub(crate) fn stream_within(
         // Transfers that wait for ports of several ranks fall far behind those of other ports, so
         // that windows would have to hold most of a program.
         let schedule = programs.materialize()?.with_element_bytes(element_bytes);
-        let timed = schedule.timed_by_graph(cost, &mut watch)?;
+        let timed = schedule.timed_by_graph(cost, watch)?;
         return Ok((timed.time <= limit).then_some(timed));
     }
     let alike = match cost.class() {
@@ -129,11 +129,11 @@ pub(crate) fn stream_within(
         let timed = timed_ranks(&two, cost, element_bytes, limit, &mut of_all)?;
         return Ok(timed.map(|timed| uniform::of_all(timed, ranks)));
     }
-    timed_ranks(programs, cost, element_bytes, limit, &mut watch)
+    timed_ranks(programs, cost, element_bytes, limit, watch)
 }
 
 fn timed_ranks(
-    programs: &impl ScheduleSource,
+    programs: &dyn DynScheduleSource,
     cost: &CostModel,
     element_bytes: u64,
     limit: f64,
@@ -181,7 +181,7 @@ struct Finished {
 }
 
 fn run<const N: usize>(
-    programs: &impl ScheduleSource,
+    programs: &dyn DynScheduleSource,
     costs: [(&CostModel, u64); N],
     limit: f64,
     watch: &mut dyn FnMut(u64),
@@ -195,13 +195,13 @@ fn run<const N: usize>(
 const VISITS_PER_REPORT: u32 = 1 << 16;
 
 /// The state of a run: all ranks with the progress in their programs.
-struct StreamRun<'a, I, const N: usize> {
+struct StreamRun<'a, const N: usize> {
     ports: Ports,
     overlap: bool,
     /// Whether some pairs of ranks may have no link.
     platform: bool,
     models: [Model<'a>; N],
-    ranks: Vec<StreamRank<I, N>>,
+    ranks: Vec<StreamRank<'a, N>>,
     /// Stored apart from the ranks, because partners access nothing else.
     slots: PortSlots<N>,
     work: Worklist,
@@ -216,11 +216,8 @@ struct StreamRun<'a, I, const N: usize> {
     latest: f64,
 }
 
-impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
-    fn new<P: ScheduleSource<Program<'a> = I>>(
-        programs: &'a P,
-        costs: [(&'a CostModel, u64); N],
-    ) -> Result<Self> {
+impl<'a, const N: usize> StreamRun<'a, N> {
+    fn new(programs: &'a dyn DynScheduleSource, costs: [(&'a CostModel, u64); N]) -> Result<Self> {
         let p = programs.ranks();
         rank_u32(p)?;
         let ports = programs.ports();
@@ -287,7 +284,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
 
     /// Puts those ranks whose programs have not ended on the work-list for which `condition` holds;
     /// returns whether there are any.
-    fn insert_where(&mut self, condition: impl Fn(&StreamRank<I, N>) -> bool) -> bool {
+    fn insert_where(&mut self, condition: impl Fn(&StreamRank<'a, N>) -> bool) -> bool {
         let mut any = false;
         for (rank, state) in self.ranks.iter().enumerate() {
             if !state.ended && condition(state) {

@@ -1,11 +1,11 @@
 //! The blocks of an alltoall, one for each pair of ranks, and their positions in the buffers.
 
 use super::rounds::{Exchange, Rounds};
-use super::stream::{DynScheduleSource, StepAt, streamed};
+use super::stream::{StepAt, streamed};
 use crate::error::{Error, Result};
 use crate::plan::{Request, consecutive};
 use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, Schedule, Span, Step};
+use crate::schedule::{DynScheduleSource, Layout, Schedule, Span, Step};
 
 /// The position of every block: first the rank's input, then the blocks received from other ranks.
 /// A rank's own block stays in the input.

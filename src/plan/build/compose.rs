@@ -5,9 +5,9 @@ use super::buffers::over_blocks;
 use super::rounds::{self, Arrival, Exchange, Message, Rounds};
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::build::stream::{Consecutive, DynScheduleSource, StepAt, streamed};
+use crate::plan::build::stream::{Consecutive, StepAt, streamed};
 use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Layout, Schedule, Span, Step};
+use crate::schedule::{DynScheduleSource, Layout, Schedule, Span, Step};
 
 /// Plans the request's allgather in these rounds, the reduce-scatter that runs them backwards, or
 /// the allreduce that does one after the other. Block sizes of an allreduce differ by at most one

@@ -6,79 +6,10 @@
 //! generated schedule has the same steps whether it is simulated as it is generated or stored
 //! first.
 
-use crate::error::Result;
-use crate::machine::{CostModel, Ports};
+use crate::machine::Ports;
 use crate::plan::Request;
 use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Layout, Schedule, ScheduleSource, Step, reversed_step};
-use crate::simulate::bounds::{LowerBounds, lower_bound_of_programs};
-use crate::simulate::{self, Timed};
-
-/// A [`ScheduleSource`] as a trait object, so that the registry can hold planners of different
-/// types.
-pub trait DynScheduleSource {
-    fn collective(&self) -> Collective;
-
-    fn ports(&self) -> Ports;
-
-    fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_>;
-
-    /// Whether this holds for a transfer of a rank: for whether it is a send, and its port.
-    fn any_transfer(&self, holds: &dyn Fn(bool, usize) -> bool) -> bool;
-
-    /// Simulates the schedule while generating it, as [`simulate::stream`]; `None` as soon as the
-    /// time turns out to be larger than `limit`.
-    fn timed_within(
-        &self,
-        cost: &CostModel,
-        element_bytes: u64,
-        limit: f64,
-        watch: &mut dyn FnMut(u64),
-    ) -> Result<Option<Timed>>;
-
-    /// Lower bounds of the time on these ports.
-    fn lower_bound(&self, ports: Ports, cost: &CostModel, element_bytes: u64) -> LowerBounds;
-
-    /// Stores all steps as a schedule.
-    fn materialize(&self) -> Result<Schedule>;
-}
-
-impl<P: ScheduleSource> DynScheduleSource for P {
-    fn collective(&self) -> Collective {
-        ScheduleSource::collective(self)
-    }
-
-    fn ports(&self) -> Ports {
-        ScheduleSource::ports(self)
-    }
-
-    fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
-        Box::new((0..self.ranks()).map(|rank| self.layout_of(rank)))
-    }
-
-    fn any_transfer(&self, holds: &dyn Fn(bool, usize) -> bool) -> bool {
-        let mut steps = (0..self.ranks()).flat_map(|rank| self.program_of(rank));
-        steps.any(|step| step.port().is_some_and(|port| holds(step.is_send(), port)))
-    }
-
-    fn timed_within(
-        &self,
-        cost: &CostModel,
-        element_bytes: u64,
-        limit: f64,
-        watch: &mut dyn FnMut(u64),
-    ) -> Result<Option<Timed>> {
-        simulate::stream_within(self, cost, element_bytes, limit, watch)
-    }
-
-    fn lower_bound(&self, ports: Ports, cost: &CostModel, element_bytes: u64) -> LowerBounds {
-        lower_bound_of_programs(self, ports, cost, element_bytes)
-    }
-
-    fn materialize(&self) -> Result<Schedule> {
-        ScheduleSource::materialize(self)
-    }
-}
+use crate::schedule::{DynScheduleSource, Layout, ScheduleSource, Step, reversed_step};
 
 /// The steps of a schedule, any of which can be computed on its own, in any order.
 pub(crate) trait StepAt {
@@ -230,7 +161,7 @@ impl<S: StepAt> Iterator for Steps<'_, S> {
     }
 }
 
-/// A reduction run backwards, as by [`Schedule::reversed`]: a broadcast.
+/// A reduction run backwards, as by [`Schedule::reversed`](crate::Schedule::reversed): a broadcast.
 #[derive(Debug, Clone)]
 pub(crate) struct Reversed<S>(pub(crate) S);
 

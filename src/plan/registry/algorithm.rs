@@ -99,6 +99,7 @@ impl Algorithm {
         let streamed = |programs| Planned::Streamed {
             programs,
             element_bytes,
+            ports: open.ports,
         };
         let schedule = match self.planner {
             Planner::Streamed(programs) => return programs(open).map(streamed),

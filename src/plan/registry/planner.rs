@@ -1,14 +1,15 @@
 //! How an algorithm is planned, and the result: a stored schedule, or programs that are streamed.
 
 use super::composition::Composition;
-use super::{DynScheduleSource, Reduction, Row};
+use super::ports::{on_ports, schedule_on_ports};
+use super::{Reduction, Row};
 use crate::error::Result;
 use crate::machine::{CostModel, Ports};
 use crate::plan::Request;
 use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, Schedule};
-use crate::simulate::Timed;
-use crate::simulate::bounds::LowerBounds;
+use crate::schedule::{DynScheduleSource, Layout, Schedule, Step};
+use crate::simulate::bounds::{LowerBounds, lower_bound_of_programs};
+use crate::simulate::{self, Timed};
 
 #[derive(Debug, Clone, Copy)]
 pub(in crate::plan) enum Planner {
@@ -44,6 +45,9 @@ pub enum Planned {
         programs: Box<dyn DynScheduleSource>,
         /// As [`Schedule::element_bytes`].
         element_bytes: u64,
+        /// The port model. The programs may be for another one: for some of these ports, for pairs
+        /// of them, or for one direction of each at a time.
+        ports: Ports,
     },
 }
 
@@ -55,21 +59,29 @@ impl Planned {
 
     /// The port model.
     pub fn ports(&self) -> Ports {
-        self.programs().ports()
+        match self {
+            Planned::Stored(schedule) => schedule.ports(),
+            Planned::Streamed { ports, .. } => *ports,
+        }
     }
 
     /// The buffers of all ranks, in rank order; lengths in elements.
-    pub fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
-        self.programs().layouts()
+    pub fn layouts(&self) -> impl Iterator<Item = Layout> {
+        let programs = self.programs();
+        (0..programs.ranks()).map(|rank| programs.layout_of(rank))
     }
 
     /// Whether a step uses a port other than the first of its kind. Takes at most time linear in
     /// the number of steps.
     pub fn uses_several_ports(&self) -> bool {
-        self.ports().k() > 1 && self.programs().any_transfer(&|_, port| port > 0)
+        let (ports, programs) = (self.ports(), self.programs());
+        let own = programs.ports();
+        let is_other =
+            |step: Step| step.port().is_some() && on_ports(step, own, ports).port() > Some(0);
+        ports.k() > 1 && (0..programs.ranks()).any(|rank| programs.program_of(rank).any(is_other))
     }
 
-    /// Times it under `cost`, as [`simulate::stream`](crate::simulate::stream), with its errors.
+    /// Times it under `cost`, as [`simulate::stream`], with its errors.
     pub fn timed(&self, cost: &CostModel, mut watch: impl FnMut(u64)) -> Result<Timed> {
         let timed = self.timed_within(cost, f64::INFINITY, &mut watch)?;
         Ok(timed.expect("no time is larger than infinity"))
@@ -82,15 +94,19 @@ impl Planned {
         limit: f64,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>> {
-        self.programs()
-            .timed_within(cost, self.element_bytes(), limit, watch)
+        let (programs, bytes) = (self.programs(), self.element_bytes());
+        if self.ports().can_exchange() && !programs.ports().can_exchange() {
+            // Both directions of a port run at once where the programs let them.
+            let schedule = self.store()?;
+            return simulate::stream_within(&schedule, cost, bytes, limit, watch);
+        }
+        simulate::stream_within(programs, cost, bytes, limit, watch)
     }
 
     /// Lower bounds of its time under `cost`: see [`Schedule::lower_bound`].
     #[doc(hidden)]
     pub fn lower_bound(&self, cost: &CostModel) -> LowerBounds {
-        let programs = self.programs();
-        programs.lower_bound(programs.ports(), cost, self.element_bytes())
+        lower_bound_of_programs(self.programs(), self.ports(), cost, self.element_bytes())
     }
 
     fn element_bytes(&self) -> u64 {
@@ -104,22 +120,34 @@ impl Planned {
     pub fn materialize(self) -> Result<Schedule> {
         match self {
             Planned::Stored(schedule) => Ok(schedule),
-            Planned::Streamed {
-                programs,
-                element_bytes,
-            } => Ok(programs.materialize()?.with_element_bytes(element_bytes)),
+            Planned::Streamed { .. } => self.store(),
         }
     }
 
-    /// As [`materialize`](Self::materialize), of a copy.
-    pub(super) fn store(&self) -> Result<Schedule> {
-        self.programs().materialize()
+    fn store(&self) -> Result<Schedule> {
+        let schedule = self.programs().materialize()?;
+        let schedule = schedule_on_ports(schedule, self.ports())?;
+        Ok(schedule.with_element_bytes(self.element_bytes()))
     }
 
-    pub(super) fn programs(&self) -> &dyn DynScheduleSource {
+    fn programs(&self) -> &dyn DynScheduleSource {
         match self {
             Planned::Stored(schedule) => schedule,
             Planned::Streamed { programs, .. } => programs.as_ref(),
+        }
+    }
+
+    /// The same on these ports, of which it uses some, pairs, or one direction at a time.
+    pub(in crate::plan) fn on_ports(self, ports: Ports) -> Planned {
+        let element_bytes = self.element_bytes();
+        let programs = match self {
+            Planned::Stored(schedule) => Box::new(schedule),
+            Planned::Streamed { programs, .. } => programs,
+        };
+        Planned::Streamed {
+            programs,
+            element_bytes,
+            ports,
         }
     }
 }

@@ -1,13 +1,10 @@
 //! Schedules for some of a rank's ports as schedules for all of them, and the uses of ports that
 //! algorithms are planned for: see `plan/space/space.rs`.
 
-use super::{DynScheduleSource, Planned, PortModels};
+use super::PortModels;
 use crate::error::Result;
-use crate::machine::{CostModel, Ports};
-use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, Schedule, Step};
-use crate::simulate::bounds::LowerBounds;
-use crate::simulate::{self, Timed};
+use crate::machine::Ports;
+use crate::schedule::{Schedule, Step};
 
 impl PortModels {
     /// Whether algorithms are planned for these very ports.
@@ -53,76 +50,26 @@ impl PortModels {
     }
 }
 
-/// Programs for some of the ports, for pairs of them, or for one direction of each at a time.
-pub(in crate::plan) struct OnPorts {
-    pub(in crate::plan) planned: Planned,
-    pub(in crate::plan) ports: Ports,
-}
-
-impl DynScheduleSource for OnPorts {
-    fn collective(&self) -> Collective {
-        self.planned.collective()
-    }
-
-    fn ports(&self) -> Ports {
-        self.ports
-    }
-
-    fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
-        self.planned.layouts()
-    }
-
-    fn any_transfer(&self, holds: &dyn Fn(bool, usize) -> bool) -> bool {
-        let own = self.planned.ports();
-        let holds = |sends, port| holds(sends, number(self.ports, own, sends, port));
-        self.planned.programs().any_transfer(&holds)
-    }
-
-    fn timed_within(
-        &self,
-        cost: &CostModel,
-        element_bytes: u64,
-        limit: f64,
-        watch: &mut dyn FnMut(u64),
-    ) -> Result<Option<Timed>> {
-        let own = self.planned.ports();
-        if self.ports.can_exchange() && !own.can_exchange() {
-            // Both directions of a port run at once where the programs let them.
-            let schedule = self.materialize()?;
-            return simulate::stream_within(&schedule, cost, element_bytes, limit, watch);
-        }
-        self.planned.timed_within(cost, limit, watch)
-    }
-
-    fn lower_bound(&self, ports: Ports, cost: &CostModel, element_bytes: u64) -> LowerBounds {
-        self.planned
-            .programs()
-            .lower_bound(ports, cost, element_bytes)
-    }
-
-    fn materialize(&self) -> Result<Schedule> {
-        on_ports(self.planned.store()?, self.ports)
-    }
-}
-
-/// The schedule with its ports as some of these, or with a pair of these for each of its ports.
-fn on_ports(schedule: Schedule, ports: Ports) -> Result<Schedule> {
+/// The schedule for `ports`, of which it uses some, pairs, or one direction of each at a time.
+pub(super) fn schedule_on_ports(schedule: Schedule, ports: Ports) -> Result<Schedule> {
     let (own, collective) = (schedule.ports(), schedule.collective().clone());
+    if own == ports {
+        return Ok(schedule);
+    }
     let layout = schedule.layout().to_vec();
-    let on_port = |step: Step| {
-        let port = number(ports, own, step.is_send(), step.port().unwrap_or(0));
-        step.on_port(port)
-    };
     let programs = schedule.into_programs().into_iter();
-    let programs = programs.map(|steps| steps.into_iter().map(on_port).collect());
+    let on_ports = |step| on_ports(step, own, ports);
+    let programs = programs.map(|steps| steps.into_iter().map(on_ports).collect());
     Schedule::new(ports, collective, layout, programs.collect())
 }
 
-/// The port among `ports` that takes the place of number `port` of a schedule's `own` ones.
-fn number(ports: Ports, own: Ports, sends: bool, port: usize) -> usize {
-    if own.can_relay() && !ports.can_relay() {
-        own.list(sends, port)
-    } else {
-        port
+/// The step of a program for `own` ports on the port among `ports` that takes the place of its own.
+pub(super) fn on_ports(step: Step, own: Ports, ports: Ports) -> Step {
+    match step.port() {
+        Some(port) if own.can_relay() && !ports.can_relay() => {
+            let list = own.list(step.is_send(), port);
+            step.on_port(list)
+        }
+        _ => step,
     }
 }

@@ -28,7 +28,7 @@
 //! 2. else [`Variant::planned`] by the row's planner (`plan/registry/planner.rs`): a stored
 //!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`), or programs that are
 //!    made as they are timed (the others), stored first where they use one direction of ports that
-//!    have both (`OnPorts` in `plan/registry/ports.rs`). `simulate::stream` times either
+//!    have both (`Planned` in `plan/registry/planner.rs`). `simulate::stream` times either
 //!    (`Planned::timed_within`, `DynScheduleSource::timed_within`): by the graph of the steps where
 //!    a port has calls; by two ranks where all do the same, links and machine are ideal and nothing
 //!    overlaps; else by all. A planner that looks at the arrivals of late ranks plans also without

@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
-use crate::plan::registry::{Algorithm, OnPorts, Planned};
+use crate::plan::registry::{Algorithm, Planned};
 use crate::plan::segments::{Method, Published, SymbolValues, ceil_log2};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -103,12 +103,10 @@ impl Variant {
     fn planned_for(&self, request: &Request) -> Result<Planned> {
         let planned = self.algorithm.planned_on_ports(request)?;
         let ports = self.request.ports;
-        if self.used == ports {
-            return Ok(planned);
-        }
-        Ok(Planned::Streamed {
-            programs: Box::new(OnPorts { planned, ports }),
-            element_bytes: self.request.element_bytes,
+        Ok(if self.used == ports {
+            planned
+        } else {
+            planned.on_ports(ports)
         })
     }
 

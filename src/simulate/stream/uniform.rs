@@ -4,15 +4,15 @@
 use super::Timed;
 use crate::machine::Ports;
 use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, ScheduleSource, Step};
+use crate::schedule::{DynScheduleSource, Layout, ScheduleSource, Step};
 
 /// Two ranks with the program of rank 0, for [uniform](ScheduleSource::is_uniform) programs. On
 /// unidirectional ports, where half of the ranks receive first, rank 1 does.
-pub(super) struct Two<'a, P>(pub(super) &'a P);
+pub(super) struct Two<'a>(pub(super) &'a dyn DynScheduleSource);
 
-impl<'a, P: ScheduleSource> ScheduleSource for Two<'a, P> {
+impl<'a> ScheduleSource for Two<'a> {
     type Program<'b>
-        = UniformSide<P::Program<'a>>
+        = UniformSide<'a>
     where
         Self: 'b;
 
@@ -40,22 +40,22 @@ impl<'a, P: ScheduleSource> ScheduleSource for Two<'a, P> {
         UniformSide {
             steps: self.0.program_of(0),
             peer: 1 - rank,
-            receives_first: rank == 1 && !self.ports().can_relay(),
+            receives_first: rank == 1 && !self.0.ports().can_relay(),
             sent: None,
         }
     }
 }
 
 /// The program of one of the two.
-pub(super) struct UniformSide<I> {
-    steps: I,
+pub(super) struct UniformSide<'a> {
+    steps: Box<dyn Iterator<Item = Step> + 'a>,
     peer: usize,
     receives_first: bool,
     /// The send that comes after the receive of its round.
     sent: Option<Step>,
 }
 
-impl<I: Iterator<Item = Step>> Iterator for UniformSide<I> {
+impl Iterator for UniformSide<'_> {
     type Item = Step;
 
     fn next(&mut self) -> Option<Step> {

@@ -20,9 +20,8 @@ pub(super) const INITIAL_WINDOW: usize = 3;
 const MIN_HEAVY_SPANS: usize = 256;
 
 /// The state of one rank: its program, window and past accesses.
-#[derive(Debug)]
-pub(super) struct StreamRank<I, const N: usize> {
-    program: I,
+pub(super) struct StreamRank<'a, const N: usize> {
+    program: Box<dyn Iterator<Item = Step> + 'a>,
     pub(super) window: SmallVec<[Pending; INITIAL_WINDOW]>,
     /// The finished steps.
     pub(super) order: OnlineOrder<N>,
@@ -261,8 +260,12 @@ fn in_bounds(kind: Act, spans: &[Span], len: usize) -> Result<()> {
     }
 }
 
-impl<I: Iterator<Item = Step>, const N: usize> StreamRank<I, N> {
-    pub(super) fn new(program: I, len: usize, ports: Ports) -> StreamRank<I, N> {
+impl<'a, const N: usize> StreamRank<'a, N> {
+    pub(super) fn new(
+        program: Box<dyn Iterator<Item = Step> + 'a>,
+        len: usize,
+        ports: Ports,
+    ) -> StreamRank<'a, N> {
         StreamRank {
             program,
             window: SmallVec::new(),
