@@ -132,9 +132,7 @@ impl<'a> Tracer<'a> {
     pub(super) fn send_of(&self, (rank, step): At) -> Option<At> {
         let receive = &self.schedule.programs()[rank][step];
         let from = receive.peer().filter(|_| !receive.is_send())?;
-        let first = &self.matching.first_step;
-        let mate = self.matching.mates[first[rank] as usize + step];
-        Some((from, mate.checked_sub(first[from])? as usize))
+        Some((from, self.matching.partner((rank, step), from)?))
     }
 
     /// The elements that a step which writes an element reads for it, what it receives or copies

@@ -176,8 +176,10 @@ impl SymbolMachine {
         match step {
             Step::Send { .. } => return,
             Step::Recv { from, .. } | Step::RecvCombine { from, .. } => {
-                let mate = matching.mates[matching.first_step[rank] as usize + index];
-                let send = (mate - matching.first_step[*from]) as usize;
+                // Stage 2 has reported receives without sends.
+                let Some(send) = matching.partner((rank, index), *from) else {
+                    return;
+                };
                 self.read(*from, schedule.programs()[*from][send].reads());
             }
             Step::Copy { src, .. } | Step::Combine { src, .. } => self.read(rank, src),

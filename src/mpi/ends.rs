@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::binding::End;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::rules::matching::{Matching, NONE};
+use crate::rules::matching::Matching;
 use crate::run::engine::Sequence;
 use crate::schedule::{Layout, Schedule, Span, Step, total_len};
 use crate::simulate::Simulation;
@@ -60,14 +60,11 @@ pub(super) fn ends(
             continue;
         };
         let nth = messages.entry((peer, step.is_send())).or_default();
-        let mate = matching.mates[matching.first_step[rank] as usize + i];
-        let theirs = |mate: u32| {
-            schedule.programs()[peer][(mate - matching.first_step[peer]) as usize].len()
-        };
+        let partner = matching.partner((rank, i), peer);
         ends.push(End {
             tag: (*nth % tags).try_into().unwrap_or_default(),
             count: count(rank, i, step)?,
-            theirs: (mate != NONE).then(|| theirs(mate)),
+            theirs: partner.map(|partner| schedule.programs()[peer][partner].len()),
             scratch: None,
             original: false,
         });

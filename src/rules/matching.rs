@@ -14,7 +14,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Matching {
     /// By step: the number of its partner; [`NONE`] for local steps and unmatched transfers.
-    pub(crate) mates: Vec<u32>,
+    pub(super) mates: Vec<u32>,
     /// By rank: the number of its first step.
     pub first_step: Vec<u32>,
 }
@@ -89,6 +89,12 @@ impl Matching {
     pub fn mate(&self, number: usize) -> Option<usize> {
         let mate = self.mates[number];
         (mate != NONE).then_some(mate as usize)
+    }
+
+    /// The step of `peer` that a step of a rank, a transfer with `peer`, meets, if there is one.
+    pub fn partner(&self, (rank, step): (usize, usize), peer: usize) -> Option<usize> {
+        let mate = self.mate(self.first_step[rank] as usize + step)?;
+        Some(mate - self.first_step[peer] as usize)
     }
 
     /// Matches the sends to rank `to` with its receives; both are sorted by sender, then program.

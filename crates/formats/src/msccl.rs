@@ -332,7 +332,6 @@ pub(crate) fn mates(
     for (rank, program) in schedule.programs().iter().enumerate() {
         let mut of_rank = vec![None; extra(rank)];
         for (i, step) in program.iter().enumerate() {
-            let mate = matching.mate(matching.first_step[rank] as usize + i);
             if step.is_empty() {
                 return Err(Error::usage(format!(
                     "{format} has no steps without chunks: rank {rank}, step {i} ({}) is one (choose a size that all \
@@ -340,9 +339,9 @@ pub(crate) fn mates(
                     step.name()
                 )));
             }
-            of_rank.push(step.peer().zip(mate).map(|(peer, mate)| {
-                let step = mate - matching.first_step[peer] as usize;
-                (peer, step + extra(peer))
+            of_rank.push(step.peer().and_then(|peer| {
+                let partner = matching.partner((rank, i), peer)?;
+                Some((peer, partner + extra(peer)))
             }));
         }
         all.push(of_rank);

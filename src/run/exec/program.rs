@@ -7,7 +7,7 @@ use crossbeam_utils::CachePadded;
 use crate::error::{Error, Result};
 use crate::machine::numbers::id;
 use crate::machine::{self, CostModel, Ports};
-use crate::rules::matching::{Matching, NONE};
+use crate::rules::matching::Matching;
 use crate::rules::max_time;
 use crate::rules::shared::SharedOrder;
 use crate::rules::{LocalOrder, OrderScratch};
@@ -129,7 +129,7 @@ impl<'s> Program<'s> {
                     )));
                 }
                 program.lists[ports.list(step.is_send(), port)].push(i);
-                program.wire.push(wires.wire(rank, i, port, peer));
+                program.wire.push(wires.wire(rank, i as usize, port, peer));
             }
             ranks.push(program);
         }
@@ -160,16 +160,17 @@ impl<'s> Program<'s> {
                 let Step::Send { to, .. } = step else {
                     continue;
                 };
-                let mate = matching.mates[matching.first_step[rank] as usize + i];
                 let in_model = machine::bytes(step.len(), schedule.element_bytes());
-                if mate == NONE || !cost.sends_eagerly().covers(in_model) {
+                if !cost.sends_eagerly().covers(in_model) {
                     continue;
                 }
+                let Some(receive) = matching.partner((rank, i), *to) else {
+                    continue;
+                };
                 let bytes = step.len().saturating_mul(elements.bytes);
                 self.ranks[rank].slot[i] = u32::try_from(lines).ok();
                 self.ranks[rank].wire[i] = wire;
-                let receive = mate - matching.first_step[*to];
-                self.ranks[*to].wire[receive as usize] = wire;
+                self.ranks[*to].wire[receive] = wire;
                 wire += 1;
                 lines += u64::from(Slots::lines(bytes));
             }
@@ -216,20 +217,17 @@ fn local_is_sound(rank: usize, i: u32, step: &Step) -> Result<()> {
 /// A port has at most one open transfer, so each lane of a wire holds at most one message, and
 /// messages stay in order. Ranks with several ports may have several messages to the same partner
 /// in flight at once; rule 4 determines through which port of the partner each arrives.
-struct Wiring {
+struct Wiring<'s> {
     numbers: HashMap<[(usize, usize); 2], u32>,
-    /// For ranks with several ports: the ports of all ranks' steps, one rank after another, and the
-    /// matching of sends and receives.
-    several: Option<(Vec<usize>, Matching)>,
+    /// For ranks with several ports: which steps meet.
+    several: Option<(&'s Schedule, Matching)>,
 }
 
-impl Wiring {
-    fn new(schedule: &Schedule) -> Result<Self> {
+impl<'s> Wiring<'s> {
+    fn new(schedule: &'s Schedule) -> Result<Self> {
         let several = if schedule.ports().k() > 1 {
-            let steps = schedule.programs().iter().flatten();
-            let ports = steps.map(|s| s.port().unwrap_or(0)).collect();
             // Mismatches are reported when the run reaches them.
-            Some((ports, Matching::new(schedule, |_| ())?))
+            Some((schedule, Matching::new(schedule, |_| ())?))
         } else {
             None
         };
@@ -240,16 +238,12 @@ impl Wiring {
     }
 
     /// The index of the wire that step `i` of `rank` uses.
-    fn wire(&mut self, rank: usize, i: u32, port: usize, peer: usize) -> u32 {
-        let peer_port = match &self.several {
-            None => 0,
-            Some((ports, matching)) => {
-                match matching.mates[(matching.first_step[rank] + i) as usize] {
-                    NONE => usize::MAX,
-                    mate => ports[mate as usize],
-                }
-            }
-        };
+    fn wire(&mut self, rank: usize, i: usize, port: usize, peer: usize) -> u32 {
+        let peer_port = self.several.as_ref().map_or(0, |(schedule, matching)| {
+            let partner = matching.partner((rank, i), peer);
+            let port = partner.and_then(|partner| schedule.programs()[peer][partner].port());
+            port.unwrap_or(usize::MAX)
+        });
         let mut ends = [(rank, port), (peer, peer_port)];
         ends.sort_unstable();
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
