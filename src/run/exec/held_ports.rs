@@ -1,51 +1,47 @@
 //! The ports that a rank's open transfers hold.
 
 use crate::machine::Ports;
+use crate::rules::share_port;
 use crate::schedule::Step;
 
-/// By port list that the rank really has: the partner of the open transfer that holds it.
+/// The open transfers of a rank, on the ports that it really has.
 #[derive(Debug)]
-pub(super) struct HeldPorts {
+pub(super) struct HeldPorts<'r> {
     ports: Ports,
-    partners: Vec<Option<usize>>,
+    /// By number of the port: the open receive and the open send. No other port is looked at,
+    /// because a run with 64 ports takes twice as long if all are.
+    held: Vec<[Option<&'r Step>; 2]>,
 }
 
-impl HeldPorts {
+impl<'r> HeldPorts<'r> {
     /// For a rank with `ports`, none of which is held.
     pub(super) fn new(ports: Ports) -> Self {
         HeldPorts {
             ports,
-            partners: vec![None; ports.lists()],
+            held: vec![[None; 2]; ports.k()],
         }
     }
 
-    /// Holds the port of `step`, a transfer. False if the port is held already, in a call with
-    /// another partner, or does not exist.
-    pub(super) fn hold(&mut self, step: &Step) -> bool {
-        if step.port().unwrap_or(0) >= self.ports.k() {
+    /// Holds the port of `step`, a transfer. False if the port does not exist, or is held by an
+    /// open transfer that `step` waits for (rule 1).
+    pub(super) fn hold(&mut self, step: &'r Step) -> bool {
+        let Some(held) = self.held.get_mut(step.port().unwrap_or(0)) else {
+            return false;
+        };
+        let mut open = held.iter().flatten();
+        if open.any(|open| share_port(self.ports, open, step)) {
             return false;
         }
-        let list = self.list(step);
-        let is_called = self.ports.has_calls()
-            && self.partners[Ports::opposite(list)].is_some_and(|other| step.peer() != Some(other));
-        if is_called || self.partners[list].is_some() {
-            return false;
-        }
-        self.partners[list] = step.peer();
+        held[usize::from(step.is_send())] = Some(step);
         true
     }
 
     /// Releases the port of `step`, which holds it.
     pub(super) fn release(&mut self, step: &Step) {
-        let list = self.list(step);
-        self.partners[list] = None;
+        self.held[step.port().unwrap_or(0)][usize::from(step.is_send())] = None;
     }
 
     pub(super) fn clear(&mut self) {
-        self.partners.fill(None);
-    }
-
-    fn list(&self, step: &Step) -> usize {
-        self.ports.list(step.is_send(), step.port().unwrap_or(0))
+        self.held.fill([None; 2]);
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct RendezvousExecutor<'r> {
     times: EventTimes,
     lists: Vec<ListState>,
     next_local: usize,
-    ports: HeldPorts,
+    ports: HeldPorts<'r>,
     finished: usize,
     /// The step being performed, for errors.
     at: usize,
