@@ -166,14 +166,22 @@ impl Ports {
         self.lists() > self.k()
     }
 
+    /// The number of the port that a list belongs to, and the direction of the list, `"out"` or
+    /// `"in"`, if it serves only one.
+    #[doc(hidden)]
+    pub fn side(self, list: usize) -> (usize, Option<&'static str>) {
+        if self.has_sides() {
+            (list / 2, Some(["out", "in"][list % 2]))
+        } else {
+            (list, None)
+        }
+    }
+
     /// The name of a port list: `port`, `out`, `in`, `port 2`, `out 2`, `in 2`.
     #[doc(hidden)]
     pub fn list_name(self, list: usize) -> String {
-        let (name, number) = if self.has_sides() {
-            (["out", "in"][list % 2], list / 2)
-        } else {
-            ("port", list)
-        };
+        let (number, side) = self.side(list);
+        let name = side.unwrap_or("port");
         match self.k() {
             1 => name.to_string(),
             _ => format!("{name} {number}"),

@@ -197,7 +197,7 @@ pub(crate) fn may_combine(earlier: usize, overlap: bool) -> bool {
 /// The times from which the port lists of a one-ported rank are free.
 #[derive(Debug, Clone)]
 pub(crate) struct OnePorted<const N: usize> {
-    has_sides: bool,
+    ports: Ports,
     /// By list. A unidirectional rank uses the first one only.
     lists: [Times<N>; 2],
 }
@@ -208,27 +208,21 @@ impl<const N: usize> OnePorted<N> {
         // What a step of a call waits for depends on partners: see `LocalOrder`.
         debug_assert!(!ports.has_calls());
         OnePorted {
-            has_sides: ports.has_sides(),
+            ports,
             lists: [arrival; 2],
         }
-    }
-
-    /// The list of a transfer in one direction, as [`Ports::list`].
-    #[inline]
-    pub(crate) fn list(&self, sends: bool) -> usize {
-        usize::from(self.has_sides && !sends)
     }
 
     /// The time from which the port for sending or receiving is free.
     #[inline]
     pub(crate) fn free(&self, sends: bool) -> Times<N> {
-        self.lists[self.list(sends)]
+        self.lists[self.ports.list(sends, 0)]
     }
 
     /// Makes the port for sending or receiving free from `end` on.
     #[inline]
     pub(crate) fn occupy(&mut self, sends: bool, end: Times<N>) {
-        self.lists[self.list(sends)] = end;
+        self.lists[self.ports.list(sends, 0)] = end;
     }
 }
 
@@ -244,7 +238,7 @@ impl<const N: usize> PortTimes<N> for OnePorted<N> {
     #[inline]
     fn min_free(&self) -> Times<N> {
         let mut time = self.lists[0];
-        if self.has_sides {
+        if self.ports.has_sides() {
             for (t, &second) in time.iter_mut().zip(&self.lists[1]) {
                 if second < *t {
                     *t = second;

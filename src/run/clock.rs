@@ -5,11 +5,6 @@ use crate::rules::max_time;
 use crate::rules::online::{Access, OnePorted, OnlineOrder};
 use crate::schedule::Span;
 
-/// The port for sending of a bidirectional rank; the only port of a unidirectional one.
-pub(crate) const OUT: usize = 0;
-/// The port for receiving of a bidirectional rank.
-pub(crate) const IN: usize = 1;
-
 /// The model clock of a program that is not known in advance: it applies the rules of time to each
 /// step as it comes.
 #[derive(Debug)]
@@ -34,31 +29,25 @@ impl OnlineClock {
         }
     }
 
-    /// The port list of a transfer in this direction.
+    /// The model time from which the port for sending is free, or that for receiving.
     #[inline]
-    pub(super) fn list(&self, direction: usize) -> usize {
-        self.ports.list(direction == OUT)
-    }
-
-    /// The model time from which the port of this direction is free.
-    #[inline]
-    pub(super) fn free(&self, direction: usize) -> f64 {
-        let [free] = self.ports.free(direction == OUT);
+    pub(super) fn free(&self, sends: bool) -> f64 {
+        let [free] = self.ports.free(sends);
         free
     }
 
-    /// The model time at which a transfer may start.
+    /// The model time at which a send may start, or a receive.
     #[inline]
-    pub fn start(&self, direction: usize, reads: &[Span], writes: &[Span]) -> f64 {
-        let free = self.ports.free(direction == OUT);
+    pub fn start(&self, sends: bool, reads: &[Span], writes: &[Span]) -> f64 {
+        let free = self.ports.free(sends);
         let [start] = self.order.transfer_start(free, Access { reads, writes });
         start
     }
 
-    /// A transfer in this direction ended at `end`, which frees its port.
+    /// A send ended at `end`, or a receive, which frees its port.
     #[inline]
-    pub fn transferred(&mut self, direction: usize, reads: &[Span], writes: &[Span], end: f64) {
-        self.ports.occupy(direction == OUT, [end]);
+    pub fn transferred(&mut self, sends: bool, reads: &[Span], writes: &[Span], end: f64) {
+        self.ports.occupy(sends, [end]);
         let access = Access { reads, writes };
         self.order
             .transferred(&self.ports, access, self.overlap, &[end]);

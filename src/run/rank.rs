@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Instant;
 
-use super::clock::{IN, OUT, OnlineClock};
+use super::clock::OnlineClock;
 use super::context::RunContext;
 use super::failure::{Failure, TransferAt, panicked, port_busy};
 use super::link::{AnyLink, Link, ScopeBuffer, Waits, call};
@@ -129,27 +129,27 @@ impl<'t> Rank<'t> {
     }
 
     /// Fails after an earlier failure, or while an [`OpenSend`](super::OpenSend) that was forgotten
-    /// holds the port that list `list` needs.
+    /// holds the port that a send (`sends`) or a receive needs.
     #[inline]
-    pub(super) fn usable(&self, list: Option<usize>) -> Result<()> {
+    pub(super) fn usable(&self, sends: Option<bool>) -> Result<()> {
         if self.failed || self.open.as_ref().is_some_and(Open::has_handle) {
-            self.refuse(list)
+            self.refuse(sends)
         } else {
             Ok(())
         }
     }
 
     #[cold]
-    fn refuse(&self, list: Option<usize>) -> Result<()> {
+    fn refuse(&self, sends: Option<bool>) -> Result<()> {
         if self.failed {
             return Err(Error::wrong(format!(
                 "rank {}: an earlier operation of this endpoint failed",
                 self.rank
             )));
         }
-        let wanted = list.map(|l| self.clock.list(l));
+        let list = |sends| self.context.run.ports.list(sends, 0);
         match &self.open {
-            Some(open) if open.has_handle() && wanted == Some(self.clock.list(OUT)) => {
+            Some(open) if open.has_handle() && sends.map(list) == Some(list(true)) => {
                 Err(port_busy(self.rank, 0, self.steps))
             }
             _ => Ok(()),
@@ -217,11 +217,11 @@ impl<'t> Rank<'t> {
         spans: Spans,
         end: SendEnd,
     ) -> Result<()> {
-        self.usable(Some(OUT))?;
+        self.usable(Some(true))?;
         self.accept(memory, to, &spans)?;
         self.linked(self.rank, to, &spans)?;
         self.close_send(memory)?;
-        let ready = self.clock.start(OUT, &accessed(&spans), &[]);
+        let ready = self.clock.start(true, &accessed(&spans), &[]);
         self.gate(ready);
         call!(self.link, link => link.open_send(memory, to, &spans, ready))?;
         let step = self.step(|| Step::send(to, spans.clone()));
@@ -249,7 +249,7 @@ impl<'t> Rank<'t> {
 
     pub(super) fn close_and_hold(&mut self, memory: &ScopeBuffer<'t>) -> Result<()> {
         self.close_send(memory)?;
-        self.gate(self.clock.free(OUT));
+        self.gate(self.clock.free(true));
         Ok(())
     }
 
@@ -274,7 +274,7 @@ impl<'t> Rank<'t> {
         };
         if let Sent::Done(end) = sent {
             call!(self.link, link => link.progressed());
-            self.clock.transferred(OUT, &accessed(&spans), &[], end);
+            self.clock.transferred(true, &accessed(&spans), &[], end);
             return Ok(true);
         }
         (self.failed, self.follows) = (true, true);
@@ -299,7 +299,7 @@ impl<'t> Rank<'t> {
         spans: Spans,
         combine: Option<Order>,
     ) -> Result<()> {
-        self.usable(Some(IN))?;
+        self.usable(Some(false))?;
         self.accept(memory, from, &spans)?;
         self.linked(from, self.rank, &spans)?;
         let s = &self.context.run;
@@ -307,7 +307,7 @@ impl<'t> Rank<'t> {
             // The send holds the same port, or what is to be written is being sent.
             self.close_send(memory)?;
         }
-        let ready = self.clock.start(IN, &[], &accessed(&spans));
+        let ready = self.clock.start(false, &[], &accessed(&spans));
         self.gate(ready);
         let bytes = self.bytes(&spans);
         let cost = match &self.context.line {
@@ -326,7 +326,7 @@ impl<'t> Rank<'t> {
             let time = s.cost.combine(self.rank, bytes);
             self.clock.combined(&accessed(&spans), end, time)
         } else {
-            self.clock.transferred(IN, &[], &accessed(&spans), end);
+            self.clock.transferred(false, &[], &accessed(&spans), end);
             end
         };
         self.gate(done);

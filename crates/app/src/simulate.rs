@@ -434,15 +434,12 @@ impl Simulated {
             .add(">sends", |&rank| show_bytes(ranks[rank].sent))
             .add(">receives", |&rank| show_bytes(ranks[rank].received));
         for list in 0..ports.lists() {
-            let (sides, side) = if ports.has_sides() {
-                (2, [" out", " in"][list % 2])
-            } else {
-                (1, "")
-            };
+            let (number, side) = ports.side(list);
             let number = match ports.k() {
                 1 => String::new(),
-                _ => format!(" {}", list / sides),
+                _ => format!(" {number}"),
             };
+            let side = side.map_or_else(String::new, |side| format!(" {side}"));
             columns = columns.add(format!(">port{number}{side} busy"), move |&rank| {
                 unit.show(ranks[rank].busy[list].0)
             });

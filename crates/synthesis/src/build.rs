@@ -190,14 +190,13 @@ impl<'a> Programs<'a> {
             own.count()
         };
         let mut scratch = vec![self.facts.count; self.problem.ranks];
-        let k = self.problem.ports.k();
-        let has_sides = self.problem.ports.can_exchange();
-        // By rank: messages so far, out and in.
+        let ports = self.problem.ports;
+        // By rank, and by list of one port: messages so far.
         let mut used = vec![[0, 0]; self.problem.ranks];
-        let mut port = |rank: usize, direction: usize| {
-            let used = &mut used[rank][if has_sides { direction } else { 0 }];
+        let mut port = |rank: usize, sends: bool| {
+            let used = &mut used[rank][ports.list(sends, 0)];
             *used += 1;
-            (*used - 1) % k
+            (*used - 1) % ports.k()
         };
         let (mut received, mut combined) = (Vec::new(), Vec::new());
         let carried = |(message, facts): &(Message, Vec<usize>)| {
@@ -206,7 +205,7 @@ impl<'a> Programs<'a> {
         let carried: Vec<Spans> = sent.iter().map(carried).collect();
         for ((message, facts), spans) in sent.iter().zip(carried) {
             let Message { from, to, .. } = *message;
-            let send = Step::send(to, spans).on_port(port(from, 0));
+            let send = Step::send(to, spans).on_port(port(from, true));
             self.programs[from].push(send);
             let spans = joined(facts.iter().map(|&fact| self.place(to, fact).0));
             let (order, len) = (Order::by_rank(to, from), facts.len());
@@ -223,7 +222,7 @@ impl<'a> Programs<'a> {
                     Some(Step::combine(arrived, spans, order)),
                 )
             };
-            received.push((to, recv.on_port(port(to, 1))));
+            received.push((to, recv.on_port(port(to, false))));
             combined.extend(combine.map(|combine| (to, combine)));
         }
         for (rank, step) in received.into_iter().chain(combined) {
