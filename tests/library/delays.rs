@@ -296,7 +296,7 @@ fn plans_for_late_ranks_are_no_worse_than_those_without() {
             .map(|_| (random.below(3) * random.below(20)) as f64)
             .collect();
         let late = together.clone().arrivals(arrivals);
-        for algorithm in registry::all().iter().filter(|a| a.depends_on_arrivals()) {
+        for algorithm in registry::all().iter().filter(|a| a.for_arrivals) {
             let request = Request::new(algorithm.collective, p, 1 + random.below(9)).ports(ports);
             let request = request.root(random.below(p));
             if algorithm.accepts(&request).is_err() {

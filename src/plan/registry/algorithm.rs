@@ -68,11 +68,6 @@ impl Algorithm {
         algorithm.by_planner(request)
     }
 
-    /// Whether what it plans for the request depends on when ranks arrive.
-    pub(in crate::plan) fn plans_by_arrivals(&self, request: &Request) -> bool {
-        self.planned_as(request).for_arrivals
-    }
-
     /// The closed form of the time on the request's ports as they are, for costs that closed forms
     /// are stated for.
     pub(in crate::plan) fn closed_form_on_ports(&self, request: &Request) -> Option<f64> {

@@ -44,7 +44,8 @@ pub struct Row {
     pub made_for: MadeFor,
     /// Whether its schedules depend on when ranks arrive: it plans for the arrivals, or takes parts
     /// by their times. It has the schedule for ranks that arrive together where that is faster.
-    pub(in crate::plan) for_arrivals: bool,
+    #[doc(hidden)]
+    pub for_arrivals: bool,
     /// Whether it splits the vector, or every block, into the request's segments.
     pub segmented: bool,
     /// Approximate number of transfers, for `(p, q)`: `p` ranks with `q` segments. It determines
@@ -211,12 +212,6 @@ impl Row {
     #[doc(hidden)]
     pub fn is_streamed(&self) -> bool {
         matches!(self.planner, Planner::Streamed(_))
-    }
-
-    /// Whether it is planned anew for other arrivals of the ranks.
-    #[doc(hidden)]
-    pub fn depends_on_arrivals(&self) -> bool {
-        self.for_arrivals
     }
 
     /// Whether it is made for machines with these costs.

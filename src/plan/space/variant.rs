@@ -84,7 +84,7 @@ impl Variant {
         let request = self.on_used_ports();
         let planned = self.planned_for(&request)?;
         let cost = &self.request.cost;
-        if cost.last_arrival() == 0.0 || !self.algorithm.plans_by_arrivals(&request) {
+        if cost.last_arrival() == 0.0 || !self.algorithm.planned_as(&request).for_arrivals {
             return Ok(planned);
         }
         let together = request.into_owned().cost(cost.clone().without_arrivals());

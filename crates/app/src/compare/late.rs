@@ -157,7 +157,7 @@ fn under(
 fn is_planned_anew(algorithm: &Algorithm, ranks: usize, count: usize) -> bool {
     let work = (algorithm.transfers)(ranks, 1).saturating_mul(index(algorithm.planning_work));
     let is_quick = work.saturating_mul(count) <= MAX_WORK_OF_ARRIVALS;
-    algorithm.depends_on_arrivals() && (algorithm.made_for == MadeFor::LateRanks || is_quick)
+    algorithm.for_arrivals && (algorithm.made_for == MadeFor::LateRanks || is_quick)
 }
 
 /// The time of a candidate after the last arrival, under each of `arrivals`, some of `count`.
