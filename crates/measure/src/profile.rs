@@ -10,7 +10,7 @@ use super::estimate::{CoreModel, choose_native, is_for};
 use super::fit::FAR_OFF;
 use oneport::error::{Error, Result};
 use oneport::internal::numbers::refuses_cost;
-use oneport::internal::{json_object, longest_messages};
+use oneport::internal::{json_object, longest_copied};
 use oneport::machine::{CostModel, Eager, Level, Links, Pieces};
 use oneport::plan::Request;
 use oneport::plan::choose::{Choice, choose};
@@ -252,7 +252,6 @@ impl Profile {
     /// for [`choose_native`](super::estimate::choose_native). Returns `None` if every rank has a
     /// thread and the cost of sharing a core was not measured.
     pub fn core_model(&self, workers: Workers, ranks: usize, cores: usize) -> Option<CoreModel> {
-        let longest = longest_messages(workers, ranks, cores);
         let pieces = self.pieces.as_ref();
         let first = pieces.and_then(|p| p.transfer.first());
         let overhead = first
@@ -267,8 +266,8 @@ impl Profile {
             } else {
                 self.shared_alpha?
             },
-            eager: longest.borrowed,
-            copied: longest.copied,
+            eager: u64::MAX,
+            copied: longest_copied(workers, ranks, cores),
             multiplexed,
             tuning: self.tuning,
         })

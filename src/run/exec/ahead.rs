@@ -25,7 +25,7 @@ use std::time::Instant;
 use super::carrier::{Carrier, HalfTransfer};
 use super::executor::{Peers, RankExecutor};
 use super::program::{Program, RankProgram};
-use super::sequence::{Longest, Sequence};
+use super::sequence::Sequence;
 use crate::error::Error;
 use crate::machine::{CostModel, Ports, TransferCost};
 use crate::run::context::RunContext;
@@ -40,23 +40,20 @@ use crate::run::wait::TeamState;
 use crate::schedule::{Schedule, Spans, Step, total_len};
 use crate::simulate::{Prepared, Simulation};
 
-/// The longest messages for which a sender does not wait, with `ranks` ranks on `cores` cores.
+/// The longest message, in bytes, that is copied if its sender overwrites it, with `ranks` ranks on
+/// `cores` cores.
 ///
-/// Nobody waits in place: a message that stays where it is may have any length. Where every rank
+/// A message that stays where it is may have any length: its sender does not wait. Where every rank
 /// has a core, a rank that has nothing else to do helps the receivers of its long messages, so
 /// these are not copied. Where ranks share cores, each wait costs switches between ranks, which
 /// take the longer the more ranks a core has. Copying messages that will be overwritten saves some
 /// of these waits, but the copies must stay in the caches.
-pub fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
-    let copied = match workers {
+pub fn longest_copied(workers: Workers, ranks: usize, cores: usize) -> u64 {
+    match workers {
         _ if ranks <= cores => MAX_AHEAD_BYTES,
         Workers::Ranks => max_copied_bytes((ranks / cores.max(1)) as u64),
         // A rank that waits does not occupy the worker.
         Workers::Cores => MAX_WORKER_COPIED_BYTES,
-    };
-    Longest {
-        copied,
-        borrowed: u64::MAX,
     }
 }
 
@@ -77,20 +74,17 @@ struct AheadRank {
 }
 
 impl RunAhead {
-    /// The form that runs ahead of `schedule`. `None` if a message is longer than `longest`, the
-    /// schedule could deadlock or has shared ports, whose grants only rendezvous take, or memory
-    /// would not suffice.
+    /// The form that runs ahead of `schedule`, where messages of up to `copied` bytes that are
+    /// overwritten are copied. `None` if the schedule could deadlock or has shared ports, whose
+    /// grants only rendezvous take, or memory would not suffice.
     pub(super) fn of(
         schedule: &Schedule,
         program: &Program<'_>,
         elements: Elements,
         cost: &CostModel,
-        longest: Longest,
+        copied: u64,
     ) -> Option<RunAhead> {
-        let bytes = |step: &Step| step.len().saturating_mul(elements.bytes);
-        let sends = || schedule.programs().iter().flatten().filter(|s| s.is_send());
-        let too_long = sends().any(|s| bytes(s) as u64 > longest.borrowed);
-        if too_long || !schedule.shared_ports().is_empty() {
+        if !schedule.shared_ports().is_empty() {
             return None;
         }
         let prepared = Prepared::new(schedule, cost.overlaps()).ok()?;
@@ -99,7 +93,7 @@ impl RunAhead {
         let simulation = prepared.simulate_bytes(&cost.rendezvous(), elements.bytes as u64);
         let simulation = simulation.ok()?;
         // If the copies would take too much memory, no message is copied.
-        [longest.copied, 0].into_iter().find_map(|copied| {
+        [copied, 0].into_iter().find_map(|copied| {
             RunAhead::with(schedule.ports(), program, elements, &simulation, copied)
         })
     }

@@ -41,7 +41,7 @@ mod spec;
 mod virtual_run;
 mod warnings;
 
-pub use ahead::longest_messages;
+pub use ahead::longest_copied;
 pub use carrier::{Carrier, HalfTransfer};
 pub use options::Clock;
 pub use outcome::Outcome;

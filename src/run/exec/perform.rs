@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::ahead::{RunAhead, longest_messages};
+use super::ahead::{RunAhead, longest_copied};
 use super::options::{Clock, RunPerformer};
 use super::outcome::{Outcome, RunReport};
 use super::program::Program;
@@ -156,9 +156,9 @@ impl Team {
         if waits || !spec.has_own_ports() {
             return None;
         }
-        let longest = longest_messages(self.workers, self.ranks(), self.cores);
+        let copied = longest_copied(self.workers, self.ranks(), self.cores);
         let elements = spec.combiner.elements;
-        RunAhead::of(spec.schedule, program, elements, &options.cost, longest)
+        RunAhead::of(spec.schedule, program, elements, &options.cost, copied)
     }
 
     /// Refuses what a team does not run.

@@ -6,16 +6,6 @@ use crate::rules::{Event, LocalOrder};
 use crate::schedule::{Span, Step};
 use crate::simulate::Simulation;
 
-/// The maximal lengths of messages whose senders need not wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Longest {
-    /// Maximal length of a copied message, in bytes.
-    pub copied: u64,
-    /// Maximal length of a message that is sent without a copy, in bytes. If a schedule has a
-    /// longer one, all its transfers are rendezvous.
-    pub borrowed: u64,
-}
-
 /// The steps of a rank in the order in which it executes them, one after another.
 #[derive(Debug, Default)]
 pub struct Sequence {

@@ -7,7 +7,6 @@ use super::executor::{Peers, RankExecutor};
 use super::options::Clock;
 use super::program::Program;
 use super::rendezvous::RendezvousExecutor;
-use super::sequence::Longest;
 use crate::error::Result;
 use crate::machine::CostModel;
 use crate::run::context::{RunContext, both_copy};
@@ -35,21 +34,23 @@ enum Executors<'r> {
 }
 
 impl<'s> VirtualRun<'s> {
-    /// Prepares `schedule`, whose ranks share `cores` cores. Senders of messages of up to `longest`
-    /// do not wait, if a team could run the schedule so.
+    /// Prepares `schedule`, whose ranks share `cores` cores. Senders do not wait if a team could
+    /// run the schedule so, and messages of up to `copied` bytes that are overwritten are copied;
+    /// for `None` all transfers are rendezvous.
     ///
     /// # Errors
     /// When a step is not sound on its own.
     pub fn new(
         schedule: &'s Schedule,
         cost: &'s CostModel,
-        longest: Longest,
+        copied: Option<u64>,
         cores: usize,
     ) -> Result<Self> {
         let element_bytes = usize::try_from(schedule.element_bytes()).unwrap_or(usize::MAX);
         let combiner = Combiner::without_data(element_bytes);
         let program = Program::new(schedule, cost.overlaps())?;
-        let ahead = RunAhead::of(schedule, &program, combiner.elements, cost, longest);
+        let ahead = copied
+            .and_then(|copied| RunAhead::of(schedule, &program, combiner.elements, cost, copied));
         let copying = Copying {
             shared: both_copy(schedule.ranks(), cores),
             streams_from: usize::MAX,

@@ -20,7 +20,8 @@ pub use choice::{choose_native, choose_native_among, is_for};
 use copy_costs::CopyCosts;
 use messages::VirtualMessages;
 use oneport::error::Result;
-use oneport::internal::{Longest, VirtualRanks, VirtualRun, worker_of};
+use oneport::internal::numbers::bytes;
+use oneport::internal::{VirtualRanks, VirtualRun, worker_of};
 use oneport::machine::CostModel;
 use oneport::run::Tuning;
 use oneport::schedule::Schedule;
@@ -66,11 +67,10 @@ impl CoreModel {
 /// Time: `O(s)` for each pass over the ranks of a core, for `s` ranks; in total at most a few dozen
 /// times the number of steps.
 fn estimate_best(schedule: &Schedule, cost: &CostModel, core_model: &CoreModel) -> Result<f64> {
-    let longest = Longest {
-        copied: core_model.copied,
-        borrowed: core_model.eager,
-    };
-    let run = VirtualRun::new(schedule, cost, longest, core_model.cores)?;
+    let mut sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
+    let is_eager = sends.all(|s| bytes(s.len(), schedule.element_bytes()) <= core_model.eager);
+    let copied = is_eager.then_some(core_model.copied);
+    let run = VirtualRun::new(schedule, cost, copied, core_model.cores)?;
     let mut ranks = run.executors();
     let copy_costs = CopyCosts::new(schedule, cost, core_model);
     let steps: usize = schedule.programs().iter().map(Vec::len).sum();
