@@ -1,6 +1,7 @@
 //! Where the data of a call are: found once for calls that differ in addresses alone.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::ptr::null_mut;
 
 use oneport::{Layout, Span};
@@ -18,8 +19,13 @@ pub(crate) struct Pieces {
     start: usize,
     /// The input and its bytes, if it is one piece for the program and in the buffer.
     input: Option<(isize, usize)>,
-    /// The output, if its memory can be the buffer: the schedule needs no more.
-    own: Option<isize>,
+    /// The output, as the input, and where it starts in the buffer.
+    output: Option<(isize, usize)>,
+    out_start: usize,
+    /// Whether the memory of the output can be the buffer: the schedule needs no more.
+    is_whole: bool,
+    /// Whether input and output are one piece each, if there are any.
+    pub(crate) are_single: bool,
 }
 
 /// Where the data of a call are.
@@ -27,6 +33,8 @@ pub(crate) struct Pieces {
 pub(crate) struct Placed {
     /// The input and its bytes, if it is one piece for the program and in the buffer.
     pub(crate) input: Option<(*mut u8, usize)>,
+    /// The output, likewise, and where it starts in the buffer.
+    pub(crate) output: Option<(*mut u8, Range<usize>)>,
     /// The memory of the output, if it is the buffer.
     pub(crate) own: Option<*mut u8>,
     /// Whether the input is in this memory, at its place in the buffer.
@@ -38,19 +46,26 @@ impl Pieces {
         let element = described.shape.element;
         let (bytes, as_items) = (element.bytes(), element.is_item());
         let buffer_bytes = layout.len * bytes;
-        let place = match layout.input[..] {
+        let place = |spans: &[Span]| match spans {
             [span] => span.offset * bytes..span.end() * bytes,
             _ => 0..0,
         };
-        let piece = |side: &Option<Side>| side.as_ref()?.piece(as_items);
-        let is_whole = *layout.output == [Span::new(0, layout.len)];
-        let own = piece(&described.output);
-        let own = own.filter(|&(_, length)| is_whole && length == buffer_bytes);
+        let piece = |side: &Option<Side>, place: &Range<usize>| {
+            let piece = side.as_ref()?.piece(as_items);
+            piece.filter(|&(_, length)| length == place.len())
+        };
+        let (from, to) = (place(&layout.input), place(&layout.output));
+        let input = piece(&described.input, &from);
+        let output = piece(&described.output, &to);
         Pieces {
             buffer_bytes,
-            start: place.start,
-            input: piece(&described.input).filter(|&(_, length)| length == place.len()),
-            own: own.map(|(offset, _)| offset),
+            start: from.start,
+            input,
+            output,
+            out_start: to.start,
+            is_whole: to == (0..buffer_bytes),
+            are_single: input.is_some() == described.input.is_some()
+                && output.is_some() == described.output.is_some(),
         }
     }
 
@@ -63,7 +78,10 @@ impl Pieces {
         let input = self
             .input
             .map(|(offset, length)| (after(from, offset), length));
-        let own = self.own.map(|offset| after(to, offset));
+        let output = self
+            .output
+            .map(|(offset, length)| (after(to, offset), length));
+        let own = output.filter(|_| self.is_whole).map(|(at, _)| at);
         let is_in_place =
             own.is_some_and(|own| input.is_some_and(|(at, _)| at == own.wrapping_add(self.start)));
         // An input that overlaps the output otherwise is copied first.
@@ -71,6 +89,7 @@ impl Pieces {
             |own: &*mut u8| !(own.addr()..own.addr() + self.buffer_bytes).contains(&from.addr());
         Placed {
             input,
+            output: output.map(|(at, length)| (at, self.out_start..self.out_start + length)),
             own: own.filter(|own| is_in_place || is_apart(own)),
             is_in_place,
         }

@@ -1,6 +1,7 @@
 //! Serving a call: by the schedule that was chosen for its shape, or else by the library.
 
 use std::ffi::c_int;
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -102,22 +103,40 @@ fn perform(process: &Process, call: &Call, kept: &mut Communicator) -> bool {
     };
     let (group, buffer) = (&kept.group, &mut kept.buffer);
     let placed = last.pieces.of_call(&last.described);
-    if let (Some((at, length)), Some(own)) = (placed.input, placed.own) {
-        // SAFETY: the program passes this memory for the call, which has as many bytes.
-        let memory = unsafe { std::slice::from_raw_parts_mut(own, last.pieces.buffer_bytes) };
-        // SAFETY: the program passes this memory for the call, and apart from the output.
-        let apart = || unsafe { std::slice::from_raw_parts(at, length) };
-        let apart = (length > 0 && !placed.is_in_place).then(apart);
-        planned.with_dependent(|_, part| group.perform(part, memory, (apart, true)));
-    } else {
+    if !last.pieces.are_single {
         planned.with_dependent(|_, part| {
             copied(process, call, (last, &placed), (group, buffer), part);
         });
+        return true;
+    }
+    let memory = memory(&placed, last, buffer);
+    let (at, length) = placed.input.unwrap_or((null_mut(), 0));
+    // SAFETY: the program passes this memory for the call, and apart from the output.
+    let apart = || unsafe { std::slice::from_raw_parts(at, length) };
+    let apart = (length > 0 && !placed.is_in_place).then(apart);
+    let is_taken = placed.output.is_some();
+    planned.with_dependent(|_, part| group.perform(part, memory, (apart, is_taken)));
+    if let (None, Some((to, place))) = (placed.own, placed.output) {
+        let from = &memory[place];
+        // SAFETY: the program passes this memory for the call, and the buffer is ours.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        buffer.trim();
     }
     true
 }
 
-/// Performs a call with a buffer of our own, or with an input in several pieces or none.
+/// The buffer of a call: the memory of its output, or our own.
+#[inline(always)]
+fn memory<'m>(placed: &Placed, last: &Last, kept: &'m mut KeptBuffer) -> &'m mut [u8] {
+    let bytes = last.pieces.buffer_bytes;
+    match placed.own {
+        // SAFETY: the program passes this memory for the call, which has as many bytes.
+        Some(at) => unsafe { std::slice::from_raw_parts_mut(at, bytes) },
+        None => kept.bytes(bytes),
+    }
+}
+
+/// Performs a call whose input or output lies in several pieces.
 #[cold]
 fn copied(
     process: &Process,
@@ -126,7 +145,7 @@ fn copied(
     (group, kept): (&Group, &mut KeptBuffer),
     part: &Part<'_>,
 ) {
-    let (described, buffer_bytes) = (&last.described, last.pieces.buffer_bytes);
+    let described = &last.described;
     let element = described.shape.element;
     let copier = Copier {
         library: process.library,
@@ -134,11 +153,7 @@ fn copied(
         as_items: element.is_item(),
     };
     let (input, output) = (&described.input, &described.output);
-    let buffer = match placed.own {
-        // SAFETY: the program passes this memory for the call, which has as many bytes.
-        Some(at) => unsafe { std::slice::from_raw_parts_mut(at, buffer_bytes) },
-        None => kept.bytes(buffer_bytes),
-    };
+    let buffer = memory(placed, last, kept);
     let mut apart = None;
     match (placed.input, input) {
         (Some((_, 0)), _) => {}
