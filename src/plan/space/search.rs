@@ -8,13 +8,16 @@
 //! variants that [`Evaluator::settle`] gives their segments. That search has the time of what it
 //! finds (`best_segments` in `plan/segments/equal.rs`); what has its segments, or does not split
 //! the vector, is timed by [`Evaluator::time`]. Both come to [`Variant::time_within`], but for
-//! uni-greedy and out-of-order, which time their own segments, and for schedules that are too long
-//! to simulate, which have an upper bound (`Best::executed`).
+//! uni-greedy, which times its segments by an evaluator of its own (out-of-order only compares by
+//! one), for formulas, which `try_split` there asks first, and for schedules that are too long to
+//! simulate, which have an upper bound (`Best::executed`).
 //!
-//! The commands come by `PlanTask::choose` of `crates/app`, with an evaluator (`Evaluation`) that
-//! looks at memory and progress, too; a native run asks the native estimate first, and a single
-//! candidate is not timed. `compare` asks `Evaluation::variant_of` for the variant of each
-//! algorithm, and times that by `Planned::timed`; with ports of nodes it stores the schedule first.
+//! The commands come by `PlanTask::choose` (`crates/app/src/task.rs`), with an evaluator
+//! (`Evaluation`, `task/evaluation.rs`) that looks at memory and progress, too, and chooses
+//! segments before the root where nodes share ports (`knows_segments`); a native run asks the
+//! native estimate first, and a single candidate is not timed. `compare` asks
+//! `Evaluation::variant_of` for the variant of each algorithm, and times that by `Planned::timed`;
+//! with ports of nodes it stores the schedule first.
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
@@ -26,13 +29,14 @@
 //!    `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
 //!    (`Algorithm::effective`);
 //! 2. else [`Variant::planned`] by the row's planner (`plan/registry/planner.rs`): a stored
-//!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`), or programs that are
-//!    made as they are timed (the others), stored first where they use one direction of ports that
-//!    have both (`Planned` in `plan/registry/planner.rs`). `simulate::stream` times either
-//!    (`Planned::timed_within`, `DynScheduleSource::timed_within`): by the graph of the steps where
-//!    a port has calls; by two ranks where all do the same, links and machine are ideal and nothing
-//!    overlaps; else by all. A planner that looks at the arrivals of late ranks plans also without
-//!    them, and the faster schedule is taken.
+//!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`, which searches again for
+//!    its parts, as the rows `composed` and `gossip` do), or programs that are made as they are
+//!    timed (the others), stored first where they use one direction of ports that have both
+//!    (`Planned` in `plan/registry/planner.rs`). `simulate::stream` times either
+//!    (`Planned::timed_within`): by the graph of the steps where a port has calls; by two ranks
+//!    where all do the same, links and machine are ideal and nothing overlaps; else by all. A
+//!    planner that looks at the arrivals of late ranks plans also without them, and the faster
+//!    schedule is taken.
 //!
 //! Among equal times, the earlier algorithm wins: the first in the registry.
 
@@ -124,7 +128,7 @@ fn offer<E: Evaluator>(
     algorithm: &Algorithm,
     evaluator: &E,
 ) -> Result<Offer, Refusal> {
-    if space.takes_long(algorithm) {
+    if space.search_takes_long(algorithm) {
         algorithm.accepts(space.request)?;
         let whole = Segments::whole(space.request.elements());
         let whole = Variant::of(algorithm, space.request).with_segments(whole);

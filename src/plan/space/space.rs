@@ -84,7 +84,7 @@ impl<'a> Space<'a> {
 
     /// Whether the search for the best segments of the algorithm may simulate many transfers: it is
     /// deferred, since a lower bound or a part of the simulation may show that it cannot win.
-    pub(super) fn takes_long(&self, algorithm: &Algorithm) -> bool {
+    pub(super) fn search_takes_long(&self, algorithm: &Algorithm) -> bool {
         let transfers = (algorithm.transfers)(self.request.ranks, 1);
         self.searches_segments(algorithm)
             && !algorithm.searches_root(self.request)
