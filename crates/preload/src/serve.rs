@@ -136,7 +136,7 @@ fn memory<'m>(placed: &Placed, last: &Last, kept: &'m mut KeptBuffer) -> &'m mut
     }
 }
 
-/// Performs a call whose input or output lies in several pieces.
+/// Performs a call whose input or output is not one piece of memory.
 #[cold]
 fn copied(
     process: &Process,
