@@ -1,6 +1,6 @@
 //! The parser of the command line, made of the options of the commands.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser};
 use clap::builder::{TypedValueParser, ValueParser};
@@ -247,6 +247,7 @@ pub(crate) fn parser() -> Command {
 /// The command that the words are, its name not among them.
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Asked, clap::Error> {
     let mut parser = parser();
+    let words = with_negative_values(words);
     let name = OsString::from("oneport");
     let matches = parser.try_get_matches_from_mut([name].iter().chain(&words));
     let matches = matches.map_err(|error| with_similar_names(error, parent(&parser, &words)))?;
@@ -265,6 +266,32 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Asked, clap::Error> {
         let mut command = parent(&parser, &words).clone();
         command.error(ErrorKind::ArgumentConflict, wrong)
     })
+}
+
+/// `--alpha -3us` as `--alpha=-3us`: of what begins with a minus sign, clap takes only numbers for
+/// values.
+fn with_negative_values(words: Vec<OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
+    for word in words {
+        let text = word.to_string_lossy();
+        let is_negative = text.starts_with('-')
+            && text[1..].starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            && text.parse::<f64>().is_err();
+        match joined.last_mut() {
+            Some(option) if is_negative && takes_next(option) => {
+                option.push("=");
+                option.push(word);
+            }
+            _ => joined.push(word),
+        }
+    }
+    joined
+}
+
+/// Whether a word is the name of an option, whose value may be the next word.
+fn takes_next(word: &OsStr) -> bool {
+    let word = word.to_string_lossy();
+    word.len() > 2 && word.starts_with("--") && !word.contains('=')
 }
 
 /// The last of the commands that the words name, one below the other.
@@ -335,6 +362,16 @@ fn with_similar_names(mut error: clap::Error, parser: &Command) -> clap::Error {
         error.remove(ContextKind::SuggestedArg);
         // It names the suggestion, too.
         error.remove(ContextKind::Usage);
+    }
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
+        && error.get(ContextKind::SuggestedArg).is_none()
+    {
+        let shown = parser.get_arguments().filter(|arg| !arg.is_hide_set());
+        let names = shown.filter_map(|arg| Some(format!("--{}", arg.get_long()?)));
+        let begun: Vec<String> = names.filter(|name| name.starts_with(&**typed)).collect();
+        if typed.len() > 2 && !begun.is_empty() {
+            error.insert(ContextKind::SuggestedArg, ContextValue::Strings(begun));
+        }
     }
     error
 }

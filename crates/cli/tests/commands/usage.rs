@@ -91,7 +91,10 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
             "take fewer ranks or larger segments",
         ),
         ("simulate reduce --alpha -1", "finite and not negative"),
-        ("simulate reduce --beta -0.5ns", "unexpected argument"),
+        (
+            "simulate reduce --beta -0.5ns",
+            "a time is finite and not negative, -0.5ns is not",
+        ),
         ("simulate reduce --gamma=-0.5ns", "finite and not negative"),
         ("simulate reduce --alpha nan", "finite and not negative"),
         ("simulate reduce --alpha inf", "finite and not negative"),
@@ -257,6 +260,20 @@ fn what_users_of_mpi_type_is_understood() {
     // No option of tune is similar: its own suggestion would delete a sweep.
     let error = failure(&mut oneport("tune reduce --reps 3"), 2);
     assert!(!error.contains("restart"), "{error}");
+    // The first letters of options are not options, but tell which are meant.
+    let error = failure(&mut oneport("simulate reduce -p 8 --seg 4"), 2);
+    for name in ["'--segment'", "'--segments'"] {
+        assert!(error.contains(name), "{error}");
+    }
+    // What is wrong with a value is said, not how to pass it.
+    for value in ["-3us", "-3", "-.5ms"] {
+        let error = failure(
+            &mut oneport(&format!("simulate reduce -p 8 --alpha {value}")),
+            2,
+        );
+        let why = format!("a time is finite and not negative, {value} is not");
+        assert!(error.contains(&why), "{error}");
+    }
 }
 
 #[test]
