@@ -96,8 +96,8 @@ start() {
         # Its processes do not yield by themselves where others wait for the core.
         I_MPI_ROOT=$wheels/intel I_MPI_FABRICS=shm I_MPI_PIN=0 I_MPI_THREAD_YIELD=3 \
             run_in "$wheels/intel" mpiexec.hydra -n "$n" "$@" ;;
-    system-openmpi) timeout 600 mpirun --oversubscribe --bind-to none -n "$n" "$@" ;;
-    system) timeout 600 mpirun -n "$n" "$@" ;;
+    system-openmpi) timeout -k 10 600 mpirun --oversubscribe --bind-to none -n "$n" "$@" ;;
+    system) timeout -k 10 600 mpirun -n "$n" "$@" ;;
     esac
 }
 
@@ -105,7 +105,7 @@ run_in() {
     local folder=$1 launcher=$2
     shift 2
     LD_LIBRARY_PATH=$folder/lib:$folder/lib/libfabric:$folder/opt/mpi/libfabric/lib \
-        timeout 600 "$folder/bin/$launcher" "$@"
+        timeout -k 10 600 "$folder/bin/$launcher" "$@"
 }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -136,8 +136,8 @@ expect() {
     fi
     [ -z "$text" ] || [ "$(grep -ac -- "$text" "$work/out")" = 1 ] || fail "'$text' is not there once: $*"
     # A launcher may end before the processes that it ends.
-    for _ in $(seq 50); do
-        pgrep -f "^$oneport " >/dev/null || return 0
+    for _ in $(seq 200); do
+        pgrep -f "^$work/" >/dev/null || return 0
         sleep 0.1
     done
     fail "a process is left behind: $*"
@@ -159,11 +159,12 @@ schedule length "{\"send\": {\"to\": 1, $span}}" '{"recv": {"from": 0, "spans": 
 schedule missing '{"send": {"to": 1, "spans": [[0,3]]}}' '{"recv": {"from": 0, "spans": [[0,3]]}}'
 schedule alone '' "{\"recv\": {\"from\": 0, $span}}"
 
-# Process 1 stops for good while it runs; its launcher does not notice.
+# Process 1 stops for good while it runs; its launcher does not notice. (A process that stops while the
+# library starts would be waited for without a deadline.)
 cat >"$work/stops.sh" <<'SH'
 if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then
     "$@" &
-    sleep 2
+    sleep 5
     kill -STOP $!
     wait $!
     exit 1
@@ -358,12 +359,10 @@ C
         right=$(grep -a '^right' "$work/out")
         expect error '' 3 $by "$work/program" refused
         ! grep -aq '^error: ' "$work/out" || fail 'words of ours'
-        ! pgrep -f "^$work/program " >/dev/null || fail 'a process is left behind'
         expect 0 'right 4040' 2 $by "$work/program" threads
         # MPICH is built without the checks of arguments.
         [[ $library = mpich* ]] || expect 0 'right 5' 3 $by "$work/program" errors
         expect error '' 3 $by "$work/program" killed
-        ! pgrep -f "^$work/program " >/dev/null || fail 'a process is left behind'
     done
 }
 
@@ -843,7 +842,7 @@ start_on_hosts() {
         launch=(mpiexec.hydra -bootstrap ssh -bootstrap-exec "$enter" -hosts "$a,$b" -ppn 2) ;;
     esac
     LD_LIBRARY_PATH=$folder/lib:$folder/lib/libfabric:$folder/opt/mpi/libfabric/lib \
-        timeout 600 "$enter" "$a" "$folder/bin/${launch[0]}" "${launch[@]:1}" -n 3 "$@"
+        timeout -k 10 600 "$enter" "$a" "$folder/bin/${launch[0]}" "${launch[@]:1}" -n 3 "$@"
 }
 
 hosts() {
