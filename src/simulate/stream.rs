@@ -335,13 +335,14 @@ impl<'a, const N: usize> StreamRun<'a, N> {
     #[inline]
     fn try_step(&mut self, rank: usize, place: usize) -> Result<bool> {
         let state = &mut self.ranks[rank];
-        match state.window[place].state {
+        match state.window.as_slice()[place].state {
             StepState::Open => return Ok(true),
             StepState::Transferred => {
                 if !may_combine(place, self.overlap) {
                     return Ok(true);
                 }
-                let received = self.slots.get(rank, state.window[place].list()).time;
+                let list = state.window.as_slice()[place].list();
+                let received = self.slots.get(rank, list).time;
                 let ports = self.slots.of(rank);
                 let from = OnlineOrder::combining_start(&ports, received, self.overlap);
                 self.compute(rank, place, from);
@@ -352,7 +353,7 @@ impl<'a, const N: usize> StreamRun<'a, N> {
         if !state.may_open(place, self.overlap) {
             return Ok(true);
         }
-        let step = &mut state.window[place];
+        let step = &mut state.window.as_mut_slice()[place];
         if !step.kind.is_transfer() {
             let ports = self.slots.of(rank);
             let arrival = arrival(&self.models, rank);
@@ -399,7 +400,7 @@ impl<'a, const N: usize> StreamRun<'a, N> {
     #[inline]
     fn transferred(&mut self, rank: usize, place: usize, time: Times<N>) -> bool {
         let state = &mut self.ranks[rank];
-        let step = &mut state.window[place];
+        let step = &mut state.window.as_mut_slice()[place];
         if !step.kind.computes() {
             let step = state.window.remove(place);
             let ports = self.slots.of(rank);
@@ -420,7 +421,7 @@ impl<'a, const N: usize> StreamRun<'a, N> {
     #[inline]
     fn compute(&mut self, rank: usize, place: usize, time: Times<N>) {
         let state = &mut self.ranks[rank];
-        let step = &state.window[place];
+        let step = &state.window.as_slice()[place];
         let me = id(rank);
         let node = Node {
             kind: match step.kind {

@@ -22,6 +22,7 @@ const MIN_HEAVY_SPANS: usize = 256;
 /// The state of one rank: its program, window and past accesses.
 pub(super) struct StreamRank<'a, const N: usize> {
     program: Box<dyn Iterator<Item = Step> + 'a>,
+    /// Indexed as a slice, since an index of the vector itself is a call.
     pub(super) window: SmallVec<[Pending; INITIAL_WINDOW]>,
     /// The finished steps.
     pub(super) order: OnlineOrder<N>,
@@ -337,9 +338,9 @@ impl<'a, const N: usize> StreamRank<'a, N> {
     /// Whether the step at `place` waits for none of the earlier steps in the window.
     #[inline]
     pub(super) fn may_open(&self, place: usize, overlap: bool) -> bool {
-        let step = &self.window[place];
-        self.window[..place]
+        let (earlier, later) = self.window.split_at(place);
+        earlier
             .iter()
-            .all(|earlier| !must_precede(earlier, step, overlap))
+            .all(|earlier| !must_precede(earlier, &later[0], overlap))
     }
 }
