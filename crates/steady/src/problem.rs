@@ -191,9 +191,10 @@ pub fn solve(
     method: SolveMethod,
 ) -> Result<Solution> {
     if ports.has_calls() {
-        return Err(Error::usage(
-            "steady-state throughput is for uni or bi ports, not for telephone ports",
-        ));
+        return Err(Error::usage(format!(
+            "steady-state throughput is for uni or bi ports, not for {}",
+            ports.in_words()
+        )));
     }
     if ports.k() != 1 {
         return Err(Error::usage(format!(
