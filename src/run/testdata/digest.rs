@@ -9,7 +9,7 @@ const MAX_CHUNK: usize = 256;
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// A hash of all bits of the elements in order, independent of how they are split into parts.
-pub(super) fn digest<'v, T: Element>(parts: impl Iterator<Item = &'v [T]>) -> u64 {
+pub(super) fn digest<T: Element>(parts: &mut dyn Iterator<Item = &[T]>) -> u64 {
     // On the heap and of few long elements: a rank's stack may be smaller than 256 of them.
     let chunk_len = (CHUNK_BYTES / size_of::<T>().max(1)).clamp(1, MAX_CHUNK);
     let mut hasher = DefaultHasher::new();

@@ -1,10 +1,10 @@
 //! The outputs of reductions whose results depend on the order of combining: the schedule's own
 //! trees, evaluated one after another.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::oracle::InputPart;
 use crate::check::bits::{OutputPart, OutputTrees};
 use crate::check::shapes::Term;
 use crate::run::element::Element;
@@ -18,12 +18,12 @@ const CHUNK: usize = 1 << 10;
 /// As [`each_output`](super::oracle::each_output), in the schedule's own trees: for operators that
 /// commute to the last bit. Not inlined, because long elements take much of the stack.
 #[inline(never)]
-pub(super) fn each_tree_output<'i, T: Element>(
+pub(super) fn each_tree_output<T: Element>(
     trees: &OutputTrees<'_>,
     ranks: usize,
     operator: &Operator<T>,
-    input: impl Fn(usize, Range<usize>) -> Cow<'i, [T]>,
-    mut take: impl FnMut(&[T], bool),
+    input: &InputPart<'_, T>,
+    take: &mut dyn FnMut(&[T], bool),
 ) {
     let (mut terms, mut before, mut output) = (HashMap::new(), None, Vec::new());
     let mut stack = Vec::new();
@@ -38,9 +38,7 @@ pub(super) fn each_tree_output<'i, T: Element>(
                 let end = part.index + part.len;
                 for start in (part.index..end).step_by(CHUNK) {
                     let chunk = start..end.min(start + CHUNK);
-                    let values = evaluate(terms, operator, &mut stack, |rank| {
-                        input(rank, chunk.clone())
-                    });
+                    let values = evaluate(terms, operator, &mut stack, input, &chunk);
                     output.extend_from_slice(&values);
                 }
             }
@@ -50,18 +48,19 @@ pub(super) fn each_tree_output<'i, T: Element>(
     }
 }
 
-/// The value of a tree. `stack` is scratch space.
+/// The value of a tree over part of the inputs. `stack` is scratch space.
 #[inline(never)]
-fn evaluate<'i, T: Element>(
+fn evaluate<T: Element>(
     terms: &[Term],
     operator: &Operator<T>,
     stack: &mut Vec<Vec<T>>,
-    input: impl Fn(usize) -> Cow<'i, [T]>,
+    input: &InputPart<'_, T>,
+    part: &Range<usize>,
 ) -> Vec<T> {
     stack.clear();
     for term in terms {
         match *term {
-            Term::Input(rank) => stack.push(input(rank).into_owned()),
+            Term::Input(rank) => stack.push(input(rank, part.clone()).into_owned()),
             Term::Combine => {
                 let right = stack.pop().unwrap_or_default();
                 if let Some(left) = stack.last_mut() {

@@ -68,9 +68,8 @@ pub fn oracle<T: Element>(
 ) -> Result<Vec<Vec<T>>> {
     let input = |rank: usize, part: Range<usize>| Cow::Borrowed(&inputs[rank][part]);
     let mut outputs = Vec::with_capacity(layout.len());
-    each_output(collective, layout, operator, input, |output, _| {
-        outputs.push(output.to_vec());
-    })?;
+    let mut take = |output: &[T], _| outputs.push(output.to_vec());
+    each_output(collective, layout, operator, &input, &mut take)?;
     Ok(outputs)
 }
 
@@ -82,14 +81,17 @@ pub(super) fn purpose<T: Element>(collective: &Collective, operator: &Operator<T
     }
 }
 
+/// Part of the input of a rank.
+pub(super) type InputPart<'i, T> = dyn Fn(usize, Range<usize>) -> Cow<'i, [T]> + 'i;
+
 /// Calls `take` for each rank, in order, with its expected output, and with whether that differs
 /// from the expected output of the previous rank.
-pub(super) fn each_output<'i, T: Element>(
+pub(super) fn each_output<T: Element>(
     collective: &Collective,
     layout: &[Layout],
     operator: &Operator<T>,
-    input: impl Fn(usize, Range<usize>) -> Cow<'i, [T]>,
-    mut take: impl FnMut(&[T], bool),
+    input: &InputPart<'_, T>,
+    take: &mut dyn FnMut(&[T], bool),
 ) -> Result<()> {
     let totals = Totals::new(collective, layout);
     let mut combined = Combined {
@@ -104,7 +106,7 @@ pub(super) fn each_output<'i, T: Element>(
         if differs {
             output.clear();
             for expected_totals in &expected {
-                output.extend_from_slice(combined.of(expected_totals, operator, &input));
+                output.extend_from_slice(combined.of(expected_totals, operator, input));
             }
             before = Some(expected);
         }
@@ -122,11 +124,11 @@ struct Combined<T> {
 }
 
 impl<T: Element> Combined<T> {
-    fn of<'i>(
+    fn of(
         &mut self,
         expected_totals: &Expected,
         operator: &Operator<T>,
-        input: impl Fn(usize, Range<usize>) -> Cow<'i, [T]>,
+        input: &InputPart<'_, T>,
     ) -> &[T] {
         let part = expected_totals.offset..expected_totals.offset + expected_totals.len;
         let ranks = expected_totals.ranks.clone();

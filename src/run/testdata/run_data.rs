@@ -139,9 +139,9 @@ impl<'d, T: Element> RunData<'d, T> {
             let mut digests = Vec::with_capacity(data.sets * layout.len());
             for set in 0..data.sets {
                 let mut last = 0;
-                data.each_expected(set, |output, differs| {
+                data.each_expected(set, &mut |output, differs| {
                     if differs {
-                        last = digest(std::iter::once(output));
+                        last = digest(&mut std::iter::once(output));
                     }
                     digests.push(last);
                 })?;
@@ -155,7 +155,7 @@ impl<'d, T: Element> RunData<'d, T> {
         Samples::new(self.purpose, self.layout.len(), set)
     }
 
-    fn each_expected(&self, set: usize, take: impl FnMut(&[T], bool)) -> Result<()> {
+    fn each_expected(&self, set: usize, take: &mut dyn FnMut(&[T], bool)) -> Result<()> {
         let samples = self.samples(set);
         let input = |rank: usize, part: Range<usize>| match self.inputs {
             Some(inputs) => Cow::Borrowed(&inputs[rank][part]),
@@ -166,9 +166,9 @@ impl<'d, T: Element> RunData<'d, T> {
             }
         };
         let all = || match self.trees {
-            None => each_output(self.collective, self.layout, self.operator, input, take),
+            None => each_output(self.collective, self.layout, self.operator, &input, take),
             Some(trees) => {
-                each_tree_output(trees, self.layout.len(), self.operator, input, take);
+                each_tree_output(trees, self.layout.len(), self.operator, &input, take);
                 Ok(())
             }
         };
@@ -207,7 +207,7 @@ impl<'d, T: Element> RunData<'d, T> {
         self.samples(0).fill(0, 0, &mut left);
         self.samples(0).fill(1, 0, &mut right);
         self.operator.combine(&mut left, &right, Order::MineFirst);
-        digest(std::iter::once(left.as_slice()))
+        digest(&mut std::iter::once(left.as_slice()))
     }
 
     /// Fills the buffer of `rank` for a repetition: input in the input spans, poison everywhere
@@ -232,7 +232,7 @@ impl<'d, T: Element> RunData<'d, T> {
     pub(super) fn wrong(&self, rank: usize, repetition: usize, buffer: &[T]) -> Option<Wrong<T>> {
         let digests = self.digests.as_ref()?;
         let output = &self.layout[rank].output;
-        let found = digest(output.iter().map(|s| &buffer[s.offset..s.end()]));
+        let found = digest(&mut output.iter().map(|s| &buffer[s.offset..s.end()]));
         let set = repetition % self.sets;
         let right = found == digests[set * self.layout.len() + rank];
         (!right).then(|| (repetition, packed(buffer, output)))
@@ -242,12 +242,12 @@ impl<'d, T: Element> RunData<'d, T> {
     pub(crate) fn mismatch(&self, rank: usize, wrong: &Wrong<T>) -> Result<Option<Mismatch<T>>> {
         let (repetition, found) = wrong;
         let (mut mismatch, mut at) = (None, 0);
-        self.each_expected(repetition % self.sets, |output, _| {
+        self.each_expected(repetition % self.sets, &mut |output, _| {
             if at == rank {
                 let mut pairs = output.iter().zip(found).enumerate();
                 mismatch = pairs.find_map(|(index, (&expected, &found))| {
                     // Compare all bits, as the digest does.
-                    let bits = |value| digest(std::iter::once([value].as_slice()));
+                    let bits = |value| digest(&mut std::iter::once([value].as_slice()));
                     (bits(expected) != bits(found)).then_some(Mismatch {
                         repetition: *repetition,
                         rank,

@@ -43,8 +43,8 @@ impl<'a> VerifyJob<'a> {
         let job = &self.job;
         let mut live = job.live::<T>(site)?;
         let bar = WorkBar::new(&job.caller, 0, "verifying {wide_bar} {percent}%");
-        let progress = |done, of| bar.set(done, of);
-        let rows = tune::verify(&job.sweep, &self.known, &mut live, progress);
+        let mut progress = |done, of| bar.set(done, of);
+        let rows = tune::verify(&job.sweep, &self.known, &mut live, &mut progress);
         bar.finish();
         self.rows = rows?;
         Ok(self)

@@ -93,7 +93,7 @@ pub fn verify(
     sweep: &Sweep,
     rows: &[Trial],
     measure: &mut dyn Measure,
-    mut progress: impl FnMut(usize, usize),
+    progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<VerifiedRow>> {
     const BATCHES: usize = 10;
     const REPETITIONS: usize = 10;
