@@ -12,12 +12,14 @@ use super::summary::summary;
 use super::world::World;
 use crate::error::{Error, Result};
 use crate::machine::numbers;
+#[cfg(doc)]
+use crate::run::Outcome;
 use crate::run::engine::{
-    Copying, Program, Reports, RunAhead, RunBuffers, RunData, RunPerformer, RunReport, RunSpec,
-    RunnerJob, ThreadReport, cores_in_words, foreign_warning, nanoseconds, repeat, sealed,
+    Copying, Program, Reports, RunAhead, RunBuffers, RunPerformer, RunReport, RunSpec, RunnerJob,
+    ThreadReport, cores_in_words, foreign_warning, nanoseconds, repeat, sealed,
 };
 use crate::run::system::ensure_memory;
-use crate::run::{Clock, Element, Mismatch, Outcome, Place, Processes, Run, Workers};
+use crate::run::{Clock, Place, Processes, Workers};
 use crate::schedule::{Schedule, total_len};
 use crate::simulate::Simulation;
 
@@ -41,12 +43,6 @@ struct PreparedProcess<'s> {
     requests: Option<Requests>,
 }
 
-impl sealed::Place for World {
-    fn swap_library_variable(&mut self, name: &str, value: i32) -> Result<i32> {
-        self.library().swap_variable(name, value)
-    }
-}
-
 /// Runs on the first processes of the world; the others wait. All processes describe the same run.
 /// Only the process's own inputs are read, and only its own output is in [`Outcome::outputs`]. Of
 /// the rest of the outcome, [`Outcome::pinned`], [`Outcome::oversubscribed`] and the warnings are
@@ -55,35 +51,32 @@ impl sealed::Place for World {
 /// If a process has a run that differs from the others', or whose parts do not fit together, all
 /// return an error. A failure during the run, such as a passed deadline, ends all processes with a
 /// message.
-impl Place for World {
-    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
-        let accepted = run.operator().and_then(|operator| {
-            let accepted = self.accept(&run.spec(run.schedule, &operator))?;
-            Ok((operator, accepted))
-        });
-        self.all.set_deadline(run.options.deadline);
-        let (operator, accepted) = self.agree(accepted)?;
+impl sealed::Place for World {
+    fn run(&mut self, run: &sealed::AnyRun<'_>) -> Result<RunReport> {
+        let sealed::AnyRun(run) = *run;
+        let accepted = run.spec(run.schedule()).and_then(|spec| self.accept(&spec));
+        self.all.set_deadline(run.options().deadline);
+        let accepted = self.agree(accepted)?;
         let own = accepted.own.as_ref();
-        let schedule = own.map_or(run.schedule, |own| &own.schedule);
-        let spec = run.spec(schedule, &operator);
+        let schedule = own.map_or(run.schedule(), |own| &own.schedule);
+        let spec = run.spec(schedule)?;
         let verified = spec.verified && own.is_none_or(OwnCollective::has_outputs);
         let prepared = self.prepare(&spec).and_then(|prepared| {
-            let data = run.data(schedule, &operator, verified, accepted.filled)?;
+            let data = run.data(schedule, verified, accepted.filled)?;
             Ok((prepared, data))
         });
         let (prepared, data) = self.agree(prepared)?;
-        let report = self.perform(&spec, &accepted, prepared, &data)?;
-        let mut outputs = vec![Vec::new(); schedule.ranks()];
-        let mut wrong = None;
-        if let Some(output) = outputs.get_mut(self.rank())
-            && let Some(mine) = data.take_output(self.rank())
-        {
-            (*output, wrong) = (mine.output, mine.wrong);
-        }
-        let mismatch = self.first_mismatch(&data, wrong.as_ref())?;
-        Ok(report.with_data(outputs, mismatch))
+        let report = self.perform(&spec, &accepted, prepared, &*data)?;
+        self.share_first_mismatch(&spec, &*data)?;
+        Ok(report)
     }
 
+    fn swap_library_variable(&mut self, name: &str, value: i32) -> Result<i32> {
+        self.library().swap_variable(name, value)
+    }
+}
+
+impl Place for World {
     fn max_ranks(&self) -> usize {
         self.size()
     }
@@ -340,36 +333,22 @@ impl World {
             .collect())
     }
 
-    /// The first wrong element of all ranks. `wrong` is this rank's first wrong output, if any.
-    fn first_mismatch<T: Element>(
-        &mut self,
-        data: &RunData<'_, T>,
-        wrong: Option<&(usize, Vec<T>)>,
-    ) -> Result<Option<Mismatch<T>>> {
+    /// Tells all processes the first wrong element of all ranks.
+    fn share_first_mismatch(&mut self, spec: &RunSpec<'_>, data: &dyn RunBuffers) -> Result<()> {
         let (rank, size) = (self.rank(), self.size() as u64);
-        let key = wrong.map_or(0, |wrong| u64::MAX - (wrong.0 as u64 * size + rank as u64));
+        let wrong = data.wrong_repetition(rank);
+        let key = wrong.map_or(0, |n| u64::MAX - (n as u64 * size + rank as u64));
         let [first] = self.all.max([key])?;
         if first == 0 {
-            return Ok(None);
+            return Ok(());
         }
         let order = u64::MAX - first;
         let (repetition, owner) = (numbers::index(order / size), numbers::index(order % size));
-        let own = wrong.filter(|_| owner == rank);
-        let own = own
-            .map(|wrong| data.mismatch(rank, wrong))
-            .transpose()?
-            .flatten();
-        let mut index = [own.map_or(0, |m| m.index as u64)];
-        let mut values = own.map_or([T::test_value(0); 2], |m| [m.expected, m.found]);
-        self.all.broadcast(owner, &mut index)?;
-        self.all.broadcast(owner, &mut values)?;
-        Ok(Some(Mismatch {
-            repetition,
-            rank: owner,
-            index: numbers::index(index[0]),
-            expected: values[0],
-            found: values[1],
-        }))
+        let element = spec.element.own()?;
+        data.share_mismatch(repetition, owner, owner == rank, &mut |index, values| {
+            self.all.broadcast(owner, std::slice::from_mut(index))?;
+            self.all.broadcast_memory(owner, values, element)
+        })
     }
 
     fn warnings(&self, schedule: &Schedule) -> Vec<String> {

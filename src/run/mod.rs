@@ -106,7 +106,7 @@ pub(crate) mod engine {
     pub(crate) use super::failure::{Failure, TransferAt, panic_message, panicked};
     pub(crate) use super::link::{AnyLink, Link, ScopeBuffer, Waits};
     pub(crate) use super::scope::{ProgramReport, endpoint, run_program};
-    pub(crate) use super::testdata::{RunBuffers, RunData};
+    pub(crate) use super::testdata::RunBuffers;
     pub(crate) use super::transfer::{
         Buffer, Combiner, Copying, Due, Opaque, RankMemory, Received, RecvOp, Sent, Slots,
         combine_memory,

@@ -1,7 +1,6 @@
 //! Threads for schedules of any number of ranks.
 
-use super::element::Element;
-use super::exec::{Outcome, Place, Run, sealed};
+use super::exec::{Place, sealed};
 use super::placement::Workers;
 use super::team::{Team, TeamOptions};
 use crate::error::{Error, Result};
@@ -35,13 +34,13 @@ impl Teams {
     }
 }
 
-impl sealed::Place for Teams {}
+impl sealed::Place for Teams {
+    fn run(&mut self, run: &sealed::AnyRun<'_>) -> Result<sealed::RunReport> {
+        self.team(run.0.schedule().ranks())?.run(run)
+    }
+}
 
 impl Place for Teams {
-    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
-        self.team(run.schedule.ranks())?.run(run)
-    }
-
     fn max_ranks(&self) -> usize {
         match self.options.workers {
             Workers::Ranks => Team::max_ranks(),

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use oneport::internal::launch;
+use oneport::internal::sealed;
 use oneport::mpi::World;
-use oneport::run::{Element, Outcome, Place, Processes, Run, Teams};
+use oneport::run::{Place, Processes, Teams};
 use oneport::{Error, ErrorKind};
 use signal_hook::consts::SIGTERM;
 
@@ -61,7 +62,14 @@ pub struct Site {
     pub(crate) teams: Teams,
 }
 
-impl oneport::internal::sealed::Place for Site {
+impl sealed::Place for Site {
+    fn run(&mut self, run: &sealed::AnyRun<'_>) -> oneport::Result<sealed::RunReport> {
+        match &mut self.world {
+            Some(world) => world.run(run),
+            None => self.teams.run(run),
+        }
+    }
+
     fn swap_library_variable(&mut self, name: &str, value: i32) -> oneport::Result<i32> {
         match &mut self.world {
             Some(world) => world.swap_library_variable(name, value),
@@ -71,13 +79,6 @@ impl oneport::internal::sealed::Place for Site {
 }
 
 impl Place for Site {
-    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> oneport::Result<Outcome<T>> {
-        match &mut self.world {
-            Some(world) => world.run(run),
-            None => self.teams.run(run),
-        }
-    }
-
     fn max_ranks(&self) -> usize {
         match &self.world {
             Some(world) => world.max_ranks(),

@@ -9,7 +9,9 @@ use super::library::Mpi;
 use crate::error::{Error, Result};
 use crate::machine::numbers::id;
 use crate::mpi::idle::Idle;
+use crate::run::engine::Buffer;
 use crate::run::{Element, ElementType, Op};
+use crate::schedule::Span;
 
 /// How long processes may take to arrive where all agree on something, unless a run says otherwise:
 /// they plan, or compare their results, before.
@@ -191,9 +193,19 @@ impl Communicator {
 
     /// Sends the values of process `root` to all.
     pub(crate) fn broadcast<T: Element>(&self, root: usize, values: &mut [T]) -> Result<()> {
-        let (mpi, dtype) = (self.mpi, self.mpi.datatype(own_type::<T>()));
+        self.broadcast_memory(root, &Buffer::of(values), own_type::<T>())
+    }
+
+    /// As [`Communicator::broadcast`], of values that are elements of type `element`.
+    pub(crate) fn broadcast_memory(
+        &self,
+        root: usize,
+        values: &Buffer<'_>,
+        element: ElementType,
+    ) -> Result<()> {
+        let (mpi, dtype) = (self.mpi, self.mpi.datatype(element));
         let (n, root) = (count(values.len())?, count(root)?);
-        let at = values.as_mut_ptr().cast();
+        let at = values.address(Span::new(0, 0)).cast();
         let start = |request: &mut Handle| {
             // SAFETY: `n` elements of the datatype; the address of a request.
             unsafe { (mpi.functions.ibcast)(at, n, dtype, root, self.handle, request) }

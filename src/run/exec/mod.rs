@@ -3,6 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `run` | what to run, on which data and how often |
+//! | `any_run` | a run as its place sees it, which does not know the element type |
 //! | `perform` | a run of one schedule on a team |
 //! | `options` | how a run is carried out |
 //! | `spec` | a run without its element type |
@@ -22,6 +23,7 @@
 //! | `virtual_run` | the executors without threads and data, for an estimate |
 
 mod ahead;
+mod any_run;
 mod carrier;
 mod event_times;
 mod executor;

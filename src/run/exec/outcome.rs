@@ -77,7 +77,7 @@ impl<T> Outcome<T> {
 }
 
 /// What a place reports of a run: an outcome without data.
-pub(crate) type RunReport = Outcome<()>;
+pub type RunReport = Outcome<()>;
 
 impl RunReport {
     /// The outcome with these outputs, and the first wrong element.

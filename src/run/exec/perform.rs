@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use super::ahead::{RunAhead, longest_copied};
+use super::any_run::AnyRun;
 use super::options::{Clock, RunPerformer};
-use super::outcome::{Outcome, RunReport};
+use super::outcome::RunReport;
 use super::program::Program;
 use super::repeat::repeat_on_all;
-use super::run::{Place, Run, sealed};
+use super::run::{Place, sealed};
 use super::runner::RunnerJob;
 use super::spec::RunSpec;
 use super::warnings::foreign_warning;
@@ -15,34 +16,27 @@ use crate::error::{Error, Result};
 use crate::machine;
 use crate::rules::max_time;
 use crate::run::context::ensure_ends;
-use crate::run::element::Element;
 use crate::run::placement::Workers;
 use crate::run::team::Team;
 use crate::run::testdata::RunBuffers;
 use crate::run::wait::nanoseconds;
 
-impl sealed::Place for Team {}
+impl sealed::Place for Team {
+    fn run(&mut self, run: &AnyRun<'_>) -> Result<RunReport> {
+        let AnyRun(run) = *run;
+        let spec = run.spec(run.schedule())?;
+        let prepared = self.prepare(&spec)?;
+        let data = run.data(run.schedule(), spec.verified, prepared.filled)?;
+        let report = self.perform(&spec, &prepared, &*data)?;
+        let wrong = (0..self.ranks()).filter_map(|rank| Some((data.wrong_repetition(rank)?, rank)));
+        if let Some((_, rank)) = wrong.min() {
+            data.find_mismatch(rank)?;
+        }
+        Ok(report)
+    }
+}
 
 impl Place for Team {
-    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
-        let operator = run.operator()?;
-        let spec = run.spec(run.schedule, &operator);
-        let prepared = self.prepare(&spec)?;
-        let filled = prepared.filled;
-        let data = run.data(run.schedule, &operator, spec.verified, filled)?;
-        let report = self.perform(&spec, &prepared, &data)?;
-        let (mut outputs, mut wrong) = (Vec::with_capacity(self.ranks()), Vec::new());
-        for rank in 0..self.ranks() {
-            if let Some(found) = data.take_output(rank) {
-                outputs.push(found.output);
-                wrong.extend(found.wrong.map(|wrong| (rank, wrong)));
-            }
-        }
-        let first = wrong.iter().min_by_key(|(_, wrong)| wrong.0);
-        let mismatch = first.map(|(rank, wrong)| data.mismatch(*rank, wrong));
-        Ok(report.with_data(outputs, mismatch.transpose()?.flatten()))
-    }
-
     fn max_ranks(&self) -> usize {
         self.ranks()
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::any_run::{AnyRun, Described};
 use super::options::{Clock, RunOptions, RunPerformer};
 use super::outcome::Outcome;
 use super::spec::RunSpec;
@@ -13,7 +14,7 @@ use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::run::processes::Processes;
 use crate::run::sync::StopFlag;
-use crate::run::testdata::{RunData, trees_to_evaluate};
+use crate::run::testdata::{RunBuffers, RunData, RunResults, trees_to_evaluate};
 use crate::schedule::Schedule;
 
 /// A run of a schedule with real bytes: a description, which [`Run::on`] carries out.
@@ -46,8 +47,8 @@ use crate::schedule::Schedule;
 #[derive(Debug, Clone)]
 #[must_use = "a run is carried out by `on`"]
 pub struct Run<'r, T> {
-    pub(crate) schedule: &'r Schedule,
-    pub(crate) options: RunOptions,
+    schedule: &'r Schedule,
+    options: RunOptions,
     operator: Option<Result<Operator<T>>>,
     inputs: Option<Vec<&'r [T]>>,
     verified: bool,
@@ -60,9 +61,6 @@ pub struct Run<'r, T> {
 /// Where runs take place: a [`Team`](crate::run::Team) of threads, [`Teams`](crate::run::Teams) or,
 /// with the feature `mpi`, the processes of an `mpi::World`. The trait is sealed.
 pub trait Place: sealed::Place {
-    /// Carries out `run`: see [`Run::on`].
-    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>>;
-
     /// The largest number of ranks that a schedule may have here.
     fn max_ranks(&self) -> usize;
 
@@ -81,10 +79,15 @@ pub trait Place: sealed::Place {
 
 /// Keeps other crates from defining places: only this one can read what a [`Run`] describes.
 pub mod sealed {
+    pub use super::super::any_run::AnyRun;
+    pub use super::super::outcome::RunReport;
     use crate::error::{Error, Result};
 
     /// A place of this workspace.
     pub trait Place {
+        /// Carries out `run`: see [`Run::on`](super::Run::on).
+        fn run(&mut self, run: &AnyRun<'_>) -> Result<RunReport>;
+
         /// Sets a whole number among the control variables (MPI_T) of the library that connects the
         /// processes, in this process, and returns what it was. An error where there is no such
         /// variable.
@@ -363,22 +366,29 @@ impl<'r, T: Element> Run<'r, T> {
     /// [`ErrorKind::PortBusy`]: crate::ErrorKind::PortBusy
     /// [`ErrorKind::Panicked`]: crate::ErrorKind::Panicked
     /// [`ErrorKind::System`]: crate::ErrorKind::System
-    pub fn on(&self, place: &mut impl Place) -> Result<Outcome<T>> {
+    pub fn on(&self, place: &mut dyn Place) -> Result<Outcome<T>> {
         let rounds = || self.operator().is_ok_and(|operator| operator.rounds());
         let tests = self.verified && self.inputs.is_none() && self.trees.is_none();
         let by_schedule = self.options.by == RunPerformer::Schedule;
         if tests && self.shows_order && by_schedule && rounds() {
             self.on_twice(place)
         } else {
-            place.run(self)
+            self.on_once(place)
         }
+    }
+
+    fn on_once(&self, place: &mut dyn Place) -> Result<Outcome<T>> {
+        let typed = TypedRun::new(self);
+        let report = place.run(&AnyRun(&typed))?;
+        let (outputs, mismatch) = typed.results.take();
+        Ok(report.with_data(outputs, mismatch))
     }
 
     /// Runs it, and then once more on data whose results show the order of combining. A function of
     /// its own, because outcomes of long elements take much of the stack.
     #[inline(never)]
-    fn on_twice(&self, place: &mut impl Place) -> Result<Outcome<T>> {
-        let mut outcome = place.run(self)?;
+    fn on_twice(&self, place: &mut dyn Place) -> Result<Outcome<T>> {
+        let mut outcome = self.on_once(place)?;
         if !outcome.is_verified() {
             return Ok(outcome);
         }
@@ -395,7 +405,7 @@ impl<'r, T: Element> Run<'r, T> {
         };
         let next = next.in_trees_of(self.schedule);
         if next.trees.is_some() {
-            let found = place.run(&next)?;
+            let found = next.on_once(place)?;
             outcome.compared_bits = found.compared;
             outcome.mismatch = found.mismatch;
         }
@@ -403,7 +413,7 @@ impl<'r, T: Element> Run<'r, T> {
     }
 
     /// The operator, or the one of collectives that combine nothing.
-    pub(crate) fn operator(&self) -> Result<Operator<T>> {
+    fn operator(&self) -> Result<Operator<T>> {
         let kind = self.schedule.collective().kind();
         match &self.operator {
             Some(operator) => operator.clone(),
@@ -414,27 +424,60 @@ impl<'r, T: Element> Run<'r, T> {
             None => Ok(Operator::none()),
         }
     }
+}
 
-    /// The run without its element type, of `schedule`: see [`Run::data`].
-    pub(crate) fn spec<'s>(
-        &'s self,
-        schedule: &'s Schedule,
-        operator: &'s Operator<T>,
-    ) -> RunSpec<'s> {
-        RunSpec::new(schedule, &self.options, operator, self.verified)
+/// A run with its operator and the data that it leaves behind.
+#[derive(Debug)]
+struct TypedRun<'a, 'r, T> {
+    run: &'a Run<'r, T>,
+    operator: Result<Operator<T>>,
+    results: RunResults<T>,
+}
+
+impl<'a, 'r, T: Element> TypedRun<'a, 'r, T> {
+    fn new(run: &'a Run<'r, T>) -> Self {
+        TypedRun {
+            run,
+            operator: run.operator(),
+            results: RunResults::new(run.schedule.ranks()),
+        }
     }
 
-    /// The data of `repetitions` repetitions of `schedule`, which is the run's or one that has
-    /// inputs and outputs of the same lengths.
-    pub(crate) fn data<'d>(
-        &'d self,
-        schedule: &'d Schedule,
-        operator: &'d Operator<T>,
+    fn operator(&self) -> Result<&Operator<T>> {
+        self.operator.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl<T: Element> Described for TypedRun<'_, '_, T> {
+    fn schedule(&self) -> &Schedule {
+        self.run.schedule
+    }
+
+    #[cfg(feature = "mpi")]
+    fn options(&self) -> &RunOptions {
+        &self.run.options
+    }
+
+    fn spec<'s>(&'s self, schedule: &'s Schedule) -> Result<RunSpec<'s>> {
+        let (options, verified) = (&self.run.options, self.run.verified);
+        let operator = self.operator()?;
+        Ok(RunSpec::new(schedule, options, operator, verified))
+    }
+
+    fn data<'s>(
+        &'s self,
+        schedule: &'s Schedule,
         verified: bool,
         repetitions: usize,
-    ) -> Result<RunData<'d, T>> {
-        let inputs = self.inputs.as_deref();
-        let trees = self.trees.as_deref();
-        RunData::new(schedule, operator, inputs, verified, repetitions, trees)
+    ) -> Result<Box<dyn RunBuffers + 's>> {
+        Ok(Box::new(RunData::new(
+            schedule,
+            self.operator()?,
+            self.run.inputs.as_deref(),
+            verified,
+            repetitions,
+            self.run.trees.as_deref(),
+            &self.results,
+        )?))
     }
 }

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+#[cfg(feature = "mpi")]
+use super::run_data::Mismatch;
 use super::run_data::{RankOutput, RunData, Wrong, packed};
 use crate::error::{Error, Result};
+#[cfg(feature = "mpi")]
+use crate::machine::numbers;
 use crate::run::element::Element;
 use crate::run::transfer::Buffer;
 
@@ -12,6 +16,23 @@ pub(crate) trait RunBuffers: fmt::Debug + Sync {
     /// The buffer of `rank`, if memory suffices. The thread that calls this allocates and first
     /// touches it.
     fn of_rank(&self, rank: usize) -> Result<Box<dyn RankBuffer + '_>>;
+
+    /// The repetition of the first wrong output of `rank`, if it has finished here.
+    fn wrong_repetition(&self, rank: usize) -> Option<usize>;
+
+    /// Finds the first wrong element of the first wrong output of `rank`: it is the run's mismatch.
+    fn find_mismatch(&self, rank: usize) -> Result<()>;
+
+    /// As [`find_mismatch`](RunBuffers::find_mismatch), for all processes: `is_own` where `rank`
+    /// has finished. `share` passes an index and two elements on from there to the others.
+    #[cfg(feature = "mpi")]
+    fn share_mismatch(
+        &self,
+        repetition: usize,
+        rank: usize,
+        is_own: bool,
+        share: &mut dyn FnMut(&mut u64, &Buffer<'_>) -> Result<()>,
+    ) -> Result<()>;
 
     /// Whether the caller has given inputs.
     #[cfg(feature = "mpi")]
@@ -60,6 +81,37 @@ impl<T: Element> RunBuffers for RunData<'_, T> {
             values,
             wrong: None,
         }))
+    }
+
+    fn wrong_repetition(&self, rank: usize) -> Option<usize> {
+        self.wrong_repetition(rank)
+    }
+
+    fn find_mismatch(&self, rank: usize) -> Result<()> {
+        self.keep_mismatch(self.mismatch(rank)?);
+        Ok(())
+    }
+
+    #[cfg(feature = "mpi")]
+    fn share_mismatch(
+        &self,
+        repetition: usize,
+        rank: usize,
+        is_own: bool,
+        share: &mut dyn FnMut(&mut u64, &Buffer<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let own = if is_own { self.mismatch(rank)? } else { None };
+        let mut index = own.map_or(0, |m| m.index as u64);
+        let mut values = own.map_or([T::test_value(0); 2], |m| [m.expected, m.found]);
+        share(&mut index, &Buffer::of(&mut values))?;
+        self.keep_mismatch(Some(Mismatch {
+            repetition,
+            rank,
+            index: numbers::index(index),
+            expected: values[0],
+            found: values[1],
+        }));
+        Ok(())
     }
 
     #[cfg(feature = "mpi")]

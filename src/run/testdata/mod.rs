@@ -39,6 +39,6 @@ pub(crate) use inexact::trees_to_evaluate;
 pub use oracle::{inputs, oracle};
 pub(crate) use poison::{poison_float, poison_integer};
 pub use run_data::Mismatch;
-pub(crate) use run_data::RunData;
+pub(crate) use run_data::{RunData, RunResults};
 pub(crate) use values::{Draw, Purpose};
 pub(crate) use values::{sample_float, sample_integer};

@@ -77,7 +77,7 @@ pub(crate) struct RunData<'d, T> {
     digests: Option<Vec<u64>>,
     /// The trees in which the right outputs are combined; without them in rank order.
     trees: Option<&'d OutputTrees<'d>>,
-    outputs: Outputs<T>,
+    results: &'d RunResults<T>,
 }
 
 /// A wrong output: the repetition, and the output's contents.
@@ -85,15 +85,38 @@ pub(crate) type Wrong<T> = (usize, Vec<T>);
 
 /// What a rank leaves behind.
 #[derive(Debug)]
-pub(crate) struct RankOutput<T> {
+pub(super) struct RankOutput<T> {
     /// The contents of its output spans after the last repetition.
-    pub(crate) output: Vec<T>,
+    pub(super) output: Vec<T>,
     /// Its first wrong output.
-    pub(crate) wrong: Option<Wrong<T>>,
+    pub(super) wrong: Option<Wrong<T>>,
 }
 
-/// By rank: its output, once it has finished.
-type Outputs<T> = Box<[Mutex<Option<RankOutput<T>>>]>;
+/// The data that a run leaves behind.
+#[derive(Debug)]
+pub(crate) struct RunResults<T> {
+    /// By rank: its output, once it has finished here.
+    ranks: Box<[Mutex<Option<RankOutput<T>>>]>,
+    mismatch: Mutex<Option<Mismatch<T>>>,
+}
+
+impl<T> RunResults<T> {
+    /// Of a run that has not begun.
+    pub(crate) fn new(ranks: usize) -> Self {
+        RunResults {
+            ranks: (0..ranks).map(|_| Mutex::new(None)).collect(),
+            mismatch: Mutex::new(None),
+        }
+    }
+
+    /// By rank its output, empty if it has not finished here, and the first wrong element that was
+    /// kept.
+    pub(crate) fn take(&self) -> (Vec<Vec<T>>, Option<Mismatch<T>>) {
+        let finished = self.ranks.iter().map(|rank| rank.lock().take());
+        let outputs = finished.map(|rank| rank.map_or_else(Vec::new, |rank| rank.output));
+        (outputs.collect(), self.mismatch.lock().take())
+    }
+}
 
 impl<'d, T: Element> RunData<'d, T> {
     /// The data of `repetitions` repetitions: the caller's, or test data. Verified test data are
@@ -111,6 +134,7 @@ impl<'d, T: Element> RunData<'d, T> {
         verified: bool,
         repetitions: usize,
         trees: Option<&'d OutputTrees<'d>>,
+        results: &'d RunResults<T>,
     ) -> Result<Self> {
         let (collective, layout) = (schedule.collective(), schedule.layout());
         if let Some(inputs) = inputs {
@@ -133,7 +157,7 @@ impl<'d, T: Element> RunData<'d, T> {
             },
             digests: None,
             trees,
-            outputs: layout.iter().map(|_| Mutex::new(None)).collect(),
+            results,
         };
         if verified {
             let mut digests = Vec::with_capacity(data.sets * layout.len());
@@ -187,12 +211,17 @@ impl<'d, T: Element> RunData<'d, T> {
     }
 
     pub(super) fn keep_output(&self, rank: usize, output: RankOutput<T>) {
-        *self.outputs[rank].lock() = Some(output);
+        *self.results.ranks[rank].lock() = Some(output);
     }
 
-    /// What `rank` has left behind, if it has finished here.
-    pub(crate) fn take_output(&self, rank: usize) -> Option<RankOutput<T>> {
-        self.outputs[rank].lock().take()
+    /// The repetition of the first wrong output of `rank`, if it has finished here.
+    pub(super) fn wrong_repetition(&self, rank: usize) -> Option<usize> {
+        let finished = self.results.ranks.get(rank)?.lock();
+        Some(finished.as_ref()?.wrong.as_ref()?.0)
+    }
+
+    pub(super) fn keep_mismatch(&self, mismatch: Option<Mismatch<T>>) {
+        *self.results.mismatch.lock() = mismatch;
     }
 
     #[cfg(feature = "mpi")]
@@ -238,9 +267,13 @@ impl<'d, T: Element> RunData<'d, T> {
         (!right).then(|| (repetition, packed(buffer, output)))
     }
 
-    /// The first wrong element in `wrong`, the wrong output of `rank`.
-    pub(crate) fn mismatch(&self, rank: usize, wrong: &Wrong<T>) -> Result<Option<Mismatch<T>>> {
-        let (repetition, found) = wrong;
+    /// The first wrong element in the first wrong output of `rank`.
+    pub(super) fn mismatch(&self, rank: usize) -> Result<Option<Mismatch<T>>> {
+        let finished = self.results.ranks[rank].lock();
+        let wrong = finished.as_ref().and_then(|rank| rank.wrong.as_ref());
+        let Some((repetition, found)) = wrong else {
+            return Ok(None);
+        };
         let (mut mismatch, mut at) = (None, 0);
         self.each_expected(repetition % self.sets, &mut |output, _| {
             if at == rank {

@@ -6,7 +6,7 @@ use super::warnings::{MAX_ERROR, noise, quality_warnings};
 use crate::sources::probe::{Pair, Probe, ProbeEffort, Work};
 use oneport::internal::sealed;
 use oneport::machine::{CostModel, Level};
-use oneport::run::{Clock, Element, Outcome, Place, Run, Team, WallTimes};
+use oneport::run::{Clock, Place, Run, Team, WallTimes};
 use oneport::{Error, Request};
 use oneport_measure::{Calibration, calibrate, calibrate_on};
 
@@ -215,10 +215,8 @@ fn calls_of_look() -> usize {
     (1 + ProbeEffort::QUICK.batches) * ProbeEffort::QUICK.sizes().len()
 }
 
-impl sealed::Place for Disturbed {}
-
-impl Place for Disturbed {
-    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> oneport::Result<Outcome<T>> {
+impl sealed::Place for Disturbed {
+    fn run(&mut self, run: &sealed::AnyRun<'_>) -> oneport::Result<sealed::RunReport> {
         let (sizes, call) = (calls_of_look() / 4, self.calls % calls_of_look());
         let (batch, size) = if call < 2 * sizes {
             (0, call / 2)
@@ -235,7 +233,9 @@ impl Place for Disturbed {
         outcome.wall = wall.clone();
         Ok(outcome)
     }
+}
 
+impl Place for Disturbed {
     fn max_ranks(&self) -> usize {
         self.team.max_ranks()
     }
