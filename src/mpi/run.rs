@@ -43,14 +43,6 @@ struct PreparedProcess<'s> {
     requests: Option<Requests>,
 }
 
-/// Runs on the first processes of the world; the others wait. All processes describe the same run.
-/// Only the process's own inputs are read, and only its own output is in [`Outcome::outputs`]. Of
-/// the rest of the outcome, [`Outcome::pinned`], [`Outcome::oversubscribed`] and the warnings are
-/// about the process's own host.
-///
-/// If a process has a run that differs from the others', or whose parts do not fit together, all
-/// return an error. A failure during the run, such as a passed deadline, ends all processes with a
-/// message.
 impl sealed::Place for World {
     fn run(&mut self, run: &sealed::AnyRun<'_>) -> Result<RunReport> {
         let sealed::AnyRun(run) = *run;
@@ -76,6 +68,14 @@ impl sealed::Place for World {
     }
 }
 
+/// Runs on the first processes of the world; the others wait. All processes describe the same run.
+/// Only the process's own inputs are read, and only its own output is in [`Outcome::outputs`]. Of
+/// the rest of the outcome, [`Outcome::pinned`], [`Outcome::oversubscribed`] and the warnings are
+/// about the process's own host.
+///
+/// If a process has a run that differs from the others', or whose parts do not fit together, all
+/// return an error. A failure during the run, such as a passed deadline, ends all processes with a
+/// message.
 impl Place for World {
     fn max_ranks(&self) -> usize {
         self.size()

@@ -224,9 +224,7 @@ impl<'a> site::Job for CompareJob<'a> {
         if let Some(schedules) = &self.schedules {
             let (args, rows) = (self.args, &mut self.timed.rows);
             let cost = self.task.request.get_cost();
-            let found = oneport::with_element_type!(args.common.typed().1, T => {
-                measured::measure::<T>(args, schedules, cost, rows, site)
-            })?;
+            let found = measured::measure(args, schedules, cost, rows, site)?;
             rows.sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
             self.measured = Some(found);
         }

@@ -195,33 +195,6 @@ impl<'a> PreparedSweep<'a> {
         let files = Files::open(&mut job)?;
         Ok(PreparedSweep { job, files })
     }
-
-    fn tune<T: Element>(self, site: &mut Site) -> Result<Tuned<'a>> {
-        let job = &self.job;
-        let threads = CoreUse::of(job, site)?;
-        // Processes cannot stop at the same step: a signal ends them as it always does.
-        let stop = match site.world {
-            None => site.caller.stop()?,
-            Some(_) => Arc::default(),
-        };
-        let (tuning, saved) = if job.place.is_elsewhere {
-            measure(job, &self.files, &mut FromFile, &stop)?
-        } else {
-            measure(job, &self.files, &mut job.live::<T>(site)?, &stop)?
-        };
-        let mut tuning = tuning;
-        let sums = job.sweep.request.get_same_bits();
-        if sums && job.args.same_bits == Some(SameBits::Tree) && !tuning.rows.is_empty() {
-            let tree = take_measured_tree(&job.sweep, &mut tuning)?;
-            tuning.tree = Some(tree);
-        }
-        Ok(Tuned {
-            sweep: self,
-            threads,
-            tuning,
-            saved,
-        })
-    }
 }
 
 impl<'a> site::Job for PreparedSweep<'a> {
@@ -241,7 +214,30 @@ impl<'a> site::Job for PreparedSweep<'a> {
     }
 
     fn perform(self, site: &mut Site) -> Result<Tuned<'a>> {
-        oneport::with_element_type!(self.job.dtype, T => self.tune::<T>(site))
+        let job = &self.job;
+        let threads = CoreUse::of(job, site)?;
+        // Processes cannot stop at the same step: a signal ends them as it always does.
+        let stop = match site.world {
+            None => site.caller.stop()?,
+            Some(_) => Arc::default(),
+        };
+        let (tuning, saved) = if job.place.is_elsewhere {
+            measure(job, &self.files, &mut FromFile, &stop)?
+        } else {
+            measure(job, &self.files, &mut job.live(site)?, &stop)?
+        };
+        let mut tuning = tuning;
+        let sums = job.sweep.request.get_same_bits();
+        if sums && job.args.same_bits == Some(SameBits::Tree) && !tuning.rows.is_empty() {
+            let tree = take_measured_tree(&job.sweep, &mut tuning)?;
+            tuning.tree = Some(tree);
+        }
+        Ok(Tuned {
+            sweep: self,
+            threads,
+            tuning,
+            saved,
+        })
     }
 }
 

@@ -126,6 +126,8 @@ pub struct MeasuredRun {
     pub oversubscribed: bool,
     /// As [`Outcome::eager`].
     pub eager: bool,
+    /// As [`Outcome::percent_by_others`], of the first batch.
+    pub percent_by_others: Option<u64>,
     /// As [`Outcome::compared_bits`], of the first batch.
     pub compared_bits: usize,
     /// As [`Outcome::step_times`], of the first batch.
@@ -143,6 +145,7 @@ impl<T: Element> From<Outcome<T>> for MeasuredRun {
             pinned: outcome.pinned,
             oversubscribed: outcome.oversubscribed,
             eager: outcome.eager,
+            percent_by_others: outcome.percent_by_others,
             compared_bits: outcome.compared_bits,
             step_times: outcome.step_times,
         }
@@ -171,6 +174,41 @@ impl MeasuredRun {
     }
 }
 
+/// What repetitions are of interest for their times: a [`Run`], whose element type need not be
+/// known.
+pub trait Measurable {
+    /// The number of timed repetitions.
+    fn repetitions(&self) -> usize;
+
+    /// Carries out `repetitions` of them: `again` if a batch has shown that the bits are right.
+    ///
+    /// # Errors
+    /// As [`Run::on`].
+    fn batch(&self, place: &mut dyn Place, repetitions: usize, again: bool) -> Result<MeasuredRun>;
+}
+
+impl<T: Element> Measurable for Run<'_, T> {
+    fn repetitions(&self) -> usize {
+        self.get_repetitions()
+    }
+
+    fn batch(&self, place: &mut dyn Place, repetitions: usize, again: bool) -> Result<MeasuredRun> {
+        let run = self.clone().repetitions(repetitions);
+        let run = if again { run.exact_alone() } else { run };
+        Ok(run.on(place)?.into())
+    }
+}
+
+impl<M: Measurable + ?Sized> Measurable for Box<M> {
+    fn repetitions(&self) -> usize {
+        (**self).repetitions()
+    }
+
+    fn batch(&self, place: &mut dyn Place, repetitions: usize, again: bool) -> Result<MeasuredRun> {
+        (**self).batch(place, repetitions, again)
+    }
+}
+
 /// Carries out several runs interleaved: a batch of the repetitions of each, then the next batch of
 /// each. Returns the row of each, with the times of all its batches.
 ///
@@ -195,28 +233,22 @@ impl MeasuredRun {
 ///
 /// # Errors
 /// As [`Run::on`], of the first run that fails.
-pub fn interleave<T: Element>(
-    place: &mut impl Place,
-    runs: &[Run<'_, T>],
+pub fn interleave(
+    place: &mut dyn Place,
+    runs: &[impl Measurable],
     progress: impl FnMut(usize, usize),
 ) -> Result<Vec<MeasuredRun>> {
     /// Number of batches that share the repetitions of a run, unless these are fewer.
     const MAX_BATCHES: usize = 10;
     let given = runs.iter().map(|run| {
         // A run without repetitions is carried out, and refused there.
-        let repetitions = run.get_repetitions().max(1);
+        let repetitions = run.repetitions().max(1);
         Batches::Sharing(repetitions.min(MAX_BATCHES), repetitions)
     });
     let mut rows: Vec<Option<MeasuredRun>> = runs.iter().map(|_| None).collect();
     let one_batch = |i: usize, repetitions: usize| {
-        let repetitions = repetitions.min(runs[i].get_repetitions());
-        let run = runs[i].clone().repetitions(repetitions);
-        let run = match rows[i] {
-            None => run,
-            // The first batch has shown that the bits are right.
-            Some(_) => run.exact_alone(),
-        };
-        let batch = MeasuredRun::from(run.on(place)?);
+        let repetitions = repetitions.min(runs[i].repetitions());
+        let batch = runs[i].batch(place, repetitions, rows[i].is_some())?;
         let median = batch.wall.median_ns();
         match &mut rows[i] {
             None => rows[i] = Some(batch),
@@ -228,20 +260,16 @@ pub fn interleave<T: Element>(
     Ok(rows.into_iter().flatten().collect())
 }
 
-/// The run of the library's own function for the collective of `run`, if the place has one with
-/// this operator: it is tried with one repetition.
+/// Why the place has no function of a library for the collective and operator of `library`, a run
+/// [by it](Run::by_library), which is tried with one repetition: `None` if it has.
 ///
 /// # Errors
-/// As [`Run::on`], but where there is no such function: the second result says why.
-pub fn by_library<'r, T: Element>(
-    place: &mut impl Place,
-    run: &Run<'r, T>,
-) -> Result<std::result::Result<Run<'r, T>, String>> {
-    let library = run.clone().by_library();
-    match library.clone().repetitions(1).on(place) {
-        Ok(_) => Ok(Ok(library)),
+/// As [`Run::on`], but where there is no such function.
+pub fn without_library(place: &mut dyn Place, library: &dyn Measurable) -> Result<Option<String>> {
+    match library.batch(place, 1, false) {
+        Ok(_) => Ok(None),
         // All processes find it alike.
-        Err(error) if error.is_usage() => Ok(Err(error.to_string())),
+        Err(error) if error.is_usage() => Ok(Some(error.to_string())),
         Err(error) => Err(error),
     }
 }

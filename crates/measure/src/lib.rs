@@ -29,5 +29,5 @@ pub mod tune;
 pub use calibrate::{Calibration, calibrate, calibrate_on, load_warning};
 pub use compare::{OwnPlanner, Sweep, compare};
 pub use histogram::percentile_distribution;
-pub use interleave::{MeasuredRun, by_library, interleave};
+pub use interleave::{Measurable, MeasuredRun, interleave, without_library};
 pub use profile::{Machine, Point, Profile, now};

@@ -2,7 +2,7 @@
 
 use oneport::ErrorKind;
 use oneport::run::Run;
-use oneport_measure::{by_library, interleave};
+use oneport_measure::{Measurable, interleave, without_library};
 
 use super::{Candidate, CompareArgs, CompareRow};
 use crate::args::operator;
@@ -39,42 +39,31 @@ pub(super) fn plan(rows: &[CompareRow]) -> Result<Vec<Schedule>> {
     Ok(schedules)
 }
 
-/// Measures the `schedules` of the rows `of`, of which there is at least one, with elements of type
-/// `T`; ranks arrive late as in `cost`.
-pub(super) fn measure<T: Element>(
+/// Measures the `schedules` of the rows `of`, of which there is at least one; ranks arrive late as
+/// in `cost`.
+pub(super) fn measure(
     args: &CompareArgs,
     schedules: &[Schedule],
     cost: &CostModel,
     of: &mut [CompareRow],
     site: &mut Site,
 ) -> Result<MeasuredPart> {
-    let kind = schedules[0].collective().kind();
-    let operator = operator::<T>(kind, args.common.vector.op())?;
     let caller = site.caller.clone();
-    let run = |schedule| {
-        caller
-            .stoppable(Run::new(schedule))
-            .op(&operator)
-            .cost(cost.clone())
-            .deadline(args.deadline)
-            .repetitions(args.repetitions)
-            .warmup(WARMUP)
-            .keep_inputs(args.inputs.inputs.kept())
-            .verified()
-    };
-    let mut runs: Vec<Run<'_, T>> = schedules.iter().map(run).collect();
-    let mut without_library = None;
+    let mut runs = oneport::with_element_type!(args.common.typed().1, T => {
+        runs::<T>(args, schedules, cost, &caller)
+    })?;
+    let mut reason = None;
     if site.world.is_some() {
-        match by_library(site, &runs[0])? {
-            Ok(own) => runs.push(own),
-            Err(reason) => without_library = Some(reason),
-        }
+        reason = without_library(site, &runs[schedules.len()])?;
+    }
+    if site.world.is_none() || reason.is_some() {
+        runs.truncate(schedules.len());
     }
     let progress = WorkBar::new(&caller, 0, "measuring {wide_bar} {percent}%, {eta} left");
     let mut rows = interleave(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
     // What refuses all runs is the error above, and said once.
-    if let Some(reason) = without_library {
+    if let Some(reason) = reason {
         caller.note(format!("the library is not measured: {reason}"));
     }
     let library = rows.split_off(of.len()).pop();
@@ -98,6 +87,31 @@ pub(super) fn measure<T: Element>(
         library: library.map(|theirs| LibraryTimes::of(&theirs, fastest)),
         warnings: warnings.cloned().unwrap_or_default(),
     })
+}
+
+/// The runs of `schedules` with elements of type `T`; the last one is by the library's function.
+fn runs<'s, T: Element>(
+    args: &CompareArgs,
+    schedules: &'s [Schedule],
+    cost: &CostModel,
+    caller: &Caller,
+) -> oneport::Result<Vec<Box<dyn Measurable + 's>>> {
+    let kind = schedules[0].collective().kind();
+    let operator = operator::<T>(kind, args.common.vector.op())?;
+    let run = |schedule| {
+        caller
+            .stoppable(Run::new(schedule))
+            .op(&operator)
+            .cost(cost.clone())
+            .deadline(args.deadline)
+            .repetitions(args.repetitions)
+            .warmup(WARMUP)
+            .keep_inputs(args.inputs.inputs.kept())
+            .verified()
+    };
+    let by_library = run(&schedules[0]).by_library();
+    let runs = schedules.iter().map(run).chain([by_library]);
+    Ok(runs.map(|run| Box::new(run) as _).collect())
 }
 
 impl MeasuredPart {

@@ -4,7 +4,7 @@ use oneport::check::{self, Finding, FindingKind};
 use oneport::internal::system;
 use oneport::run::{Place as _, Run, Team, TeamOptions, Teams, Topology};
 use oneport::simulate::Prepared;
-use oneport_measure::{MeasuredRun, interleave};
+use oneport_measure::{Measurable, MeasuredRun, interleave};
 use oneport_pictures::Trace;
 
 use super::limits::memory_of_schedule;
@@ -132,16 +132,9 @@ impl site::Job for RunJob<'_> {
     }
 
     fn perform(self, site: &mut Site) -> Result<Ran> {
-        oneport::with_element_type!(self.dtype, T => self.execute::<T>(site))
-    }
-}
-
-impl RunJob<'_> {
-    /// Runs the schedule with elements of type `T`.
-    pub(super) fn execute<T: Element>(self, site: &mut Site) -> Result<Ran> {
-        let (args, input) = (self.args, self.input);
+        let (args, input) = (self.args, &self.input);
         let schedule = &input.schedule;
-        if (input.cost.links().is_some() || args.waits(&input))
+        if (input.cost.links().is_some() || args.waits(input))
         // A schedule that does not complete is left to the run, which reports the error.
         && let Ok(prepared) = Prepared::new(schedule, input.cost.overlaps())
         {
@@ -155,10 +148,43 @@ impl RunJob<'_> {
             };
             args.ensure_ends(waits, input.unit, &site.caller)?;
         }
+        let cores = match &site.world {
+            Some(world) => world.cores(),
+            None => team(args, input, site)?.cores(),
+        };
+        let (row, library) = self.measured(site)?;
+        let trace = row.step_times.as_deref();
+        let trace = trace.map(|times| Trace::wall(schedule, times));
+        Ok(Ran {
+            trace: self.trace.zip(trace.transpose()?),
+            processes: site.processes(),
+            dtype: self.dtype,
+            row,
+            library,
+            cores,
+            input: self.input,
+        })
+    }
+}
+
+impl RunJob<'_> {
+    /// What is measured of the schedule, and of the library's own function, if that is asked for.
+    fn measured(&self, site: &mut Site) -> Result<(MeasuredRun, Option<MeasuredRun>)> {
+        let runs = oneport::with_element_type!(self.dtype, T => self.runs::<T>(&site.caller))?;
+        if !self.args.library {
+            return Ok((runs[0].batch(site, self.args.repetitions, false)?, None));
+        }
+        let mut rows = interleave(site, &runs, |_, _| {})?;
+        let library = rows.pop();
+        Ok((rows.pop().context("no row of the schedule")?, library))
+    }
+
+    /// The run of the schedule with elements of type `T`, and of the library's own function.
+    fn runs<T: Element>(&self, caller: &Caller) -> oneport::Result<[Box<dyn Measurable + '_>; 2]> {
+        let (args, input) = (self.args, &self.input);
         let operator = operator::<T>(input.info.kind, args.common.vector.op())?;
-        let run = site
-            .caller
-            .stoppable(Run::new(schedule))
+        let run = caller
+            .stoppable(Run::new(&input.schedule))
             .op(&operator)
             .clock(args.clock)
             .cost(input.cost.clone())
@@ -169,33 +195,10 @@ impl RunJob<'_> {
             .trace(args.trace.is_some())
             .eager(!args.rendezvous);
         let run = if args.no_verify { run } else { run.verified() };
-        let cores = match &site.world {
-            Some(world) => world.cores(),
-            None => team(args, &input, site)?.cores(),
-        };
-        let (row, library) = if args.library {
-            let runs = [run.clone(), run.by_library()];
-            let mut rows = interleave(site, &runs, |_, _| {})?;
-            let library = rows.pop();
-            (rows.pop().context("no row of the schedule")?, library)
-        } else {
-            (MeasuredRun::from(run.on(site)?), None)
-        };
-        let trace = row.step_times.as_deref();
-        let trace = trace.map(|times| Trace::wall(schedule, times));
-        Ok(Ran {
-            trace: self.trace.zip(trace.transpose()?),
-            processes: site.processes(),
-            dtype: self.dtype,
-            row,
-            library,
-            cores,
-            input,
-        })
+        Ok([Box::new(run.clone()), Box::new(run.by_library())])
     }
 }
 
-/// The team of threads of a run.
 /// What JSON output says of a schedule that is not run.
 fn refused(error: &str, info: &ScheduleInfo) -> impl Answered {
     record! {
@@ -206,6 +209,7 @@ fn refused(error: &str, info: &ScheduleInfo) -> impl Answered {
     }
 }
 
+/// The team of threads of a run.
 fn team<'s>(args: &RunArgs, input: &Input, site: &'s mut Site) -> Result<&'s mut Team> {
     // The threads' stacks must not take the memory that the run needs.
     let reserved = system::reserve_memory("the run", memory_of_schedule(&input.schedule))?;

@@ -133,11 +133,12 @@ impl<'a> TuneJob<'a> {
         })
     }
 
-    pub(super) fn live<'s, T: Element>(&self, site: &'s mut Site) -> Result<Live<'s, T, Site>> {
-        let operator = operator::<T>(self.args.collective, self.op)?;
-        let mut live = Live::new(site, operator, self.args.clock);
+    pub(super) fn live<'s>(&self, site: &'s mut Site) -> Result<Live<'s>> {
+        let (collective, clock) = (self.args.collective, self.args.clock);
+        let mut live = oneport::with_element_type!(self.dtype, T => {
+            Live::new(site, operator::<T>(collective, self.op)?, clock)
+        });
         live.keep_inputs(self.args.inputs.inputs.kept());
-        let collective = self.args.collective;
         let exports = self.args.export.iter();
         let variables = exports.flat_map(|(library, _)| library.device_variables(collective));
         live.rule_variables(variables.collect());

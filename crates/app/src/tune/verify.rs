@@ -38,17 +38,6 @@ impl<'a> VerifyJob<'a> {
         let rows = Vec::new();
         Ok(VerifyJob { job, known, rows })
     }
-
-    fn verify<T: Element>(mut self, site: &mut Site) -> Result<VerifyJob<'a>> {
-        let job = &self.job;
-        let mut live = job.live::<T>(site)?;
-        let bar = WorkBar::new(&job.caller, 0, "verifying {wide_bar} {percent}%");
-        let mut progress = |done, of| bar.set(done, of);
-        let rows = tune::verify(&job.sweep, &self.known, &mut live, &mut progress);
-        bar.finish();
-        self.rows = rows?;
-        Ok(self)
-    }
 }
 
 impl<'a> site::Job for VerifyJob<'a> {
@@ -58,8 +47,15 @@ impl<'a> site::Job for VerifyJob<'a> {
         format!("verifies {} rows", self.known.len())
     }
 
-    fn perform(self, site: &mut Site) -> Result<VerifyJob<'a>> {
-        oneport::with_element_type!(self.job.dtype, T => self.verify::<T>(site))
+    fn perform(mut self, site: &mut Site) -> Result<VerifyJob<'a>> {
+        let job = &self.job;
+        let mut live = job.live(site)?;
+        let bar = WorkBar::new(&job.caller, 0, "verifying {wide_bar} {percent}%");
+        let mut progress = |done, of| bar.set(done, of);
+        let rows = tune::verify(&job.sweep, &self.known, &mut live, &mut progress);
+        bar.finish();
+        self.rows = rows?;
+        Ok(self)
     }
 }
 

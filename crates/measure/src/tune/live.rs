@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::{LibraryState, Measure};
@@ -9,16 +10,14 @@ use crate::interleave::{Inputs, MeasuredRun};
 use oneport::error::{Error, Result};
 use oneport::plan::Request;
 use oneport::plan::registry::Algorithm;
-use oneport::run::{Clock, Element, Operator, Outcome, Place, Processes, Run};
+use oneport::run::{Clock, Element, Operator, Place, Processes, Run};
 use oneport::schedule::Schedule;
 
 /// Measures by running schedules in one place with real data. The first measurement of each
 /// schedule also verifies its result.
-#[derive(Debug)]
-pub struct Live<'p, T, P> {
-    place: &'p mut P,
-    operator: Operator<T>,
-    clock: Clock,
+pub struct Live<'p> {
+    place: &'p mut dyn Place,
+    runs: Runs,
     keep_inputs: bool,
     rule_variables: Vec<String>,
     started: Instant,
@@ -31,16 +30,68 @@ pub struct Live<'p, T, P> {
     /// By algorithm and segments: its schedules whose results were right, `None` if they are so
     /// long that they are planned again.
     verified: HashMap<(Cow<'static, str>, Vec<usize>), Option<Schedule>>,
-    inputs: Inputs<T>,
 }
 
-impl<'p, T: Element, P: Place> Live<'p, T, P> {
+/// What a run is for.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// The first times of a schedule, whose result is verified.
+    First,
+    /// More times, of inputs that such runs share.
+    More,
+    /// The times of the library's own function.
+    Library,
+}
+
+/// A run of elements of a type that only [`Runs`] know.
+struct LiveRun<'r> {
+    schedule: &'r Schedule,
+    request: &'r Request,
+    repetitions: usize,
+    keep_inputs: bool,
+    purpose: Purpose,
+}
+
+/// Carries out runs.
+type Runs = Box<dyn FnMut(&mut dyn Place, &LiveRun<'_>) -> Result<MeasuredRun>>;
+
+fn runs<T: Element>(operator: Operator<T>, clock: Clock) -> Runs {
+    let (mut inputs, mut elements) = (Inputs::new(), 0);
+    Box::new(move |place, live| {
+        if elements != live.request.elements() {
+            elements = live.request.elements();
+            inputs = Inputs::new();
+        }
+        // Its buffers are new, so a native run needs a warm-up; a paced run hides that cost.
+        let run = Run::new(live.schedule)
+            .op(&operator)
+            .clock(clock)
+            .keep_inputs(live.keep_inputs)
+            .cost(live.request.get_cost().clone())
+            .repetitions(live.repetitions)
+            .warmup(usize::from(clock == Clock::Native));
+        let outcome = match live.purpose {
+            Purpose::First => run.verified().on(place)?,
+            Purpose::More => {
+                let inputs = inputs.of(live.schedule, &operator);
+                run.inputs(&inputs).on(place)?
+            }
+            Purpose::Library => run.by_library().verified().on(place)?,
+        };
+        Ok(outcome.into())
+    })
+}
+
+impl<'p> Live<'p> {
     /// Measures in `place`, which must run schedules of as many ranks as the requests have.
-    pub fn new(place: &'p mut P, operator: Operator<T>, clock: Clock) -> Live<'p, T, P> {
+    pub fn new<T: Element>(
+        place: &'p mut dyn Place,
+        operator: Operator<T>,
+        clock: Clock,
+    ) -> Live<'p> {
         Live {
             place,
-            operator,
-            clock,
+            runs: runs(operator, clock),
             keep_inputs: false,
             rule_variables: Vec::new(),
             started: Instant::now(),
@@ -48,7 +99,6 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
             percent_by_others: None,
             elements: 0,
             verified: HashMap::new(),
-            inputs: Inputs::new(),
         }
     }
 
@@ -70,29 +120,37 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
         variables.map(swap).collect()
     }
 
-    /// A run of `schedule`. Its buffers are new, so a native run needs a warm-up; a paced run hides
-    /// that cost.
-    fn run<'r>(&self, schedule: &'r Schedule, request: &Request, repetitions: usize) -> Run<'r, T> {
-        Run::new(schedule)
-            .op(&self.operator)
-            .clock(self.clock)
-            .keep_inputs(self.keep_inputs)
-            .cost(request.get_cost().clone())
-            .repetitions(repetitions)
-            .warmup(usize::from(self.clock == Clock::Native))
-    }
-
-    /// Carries out `run`, and then agrees on the time: all processes go on alike.
-    fn carry_out(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
-        let outcome = run.on(self.place)?;
-        self.percent_by_others = self.percent_by_others.max(outcome.percent_by_others);
+    /// Runs `schedule`, and then agrees on the time: all processes go on alike.
+    fn carry_out(
+        &mut self,
+        schedule: &Schedule,
+        request: &Request,
+        repetitions: usize,
+        purpose: Purpose,
+    ) -> Result<MeasuredRun> {
+        let live = LiveRun {
+            schedule,
+            request,
+            repetitions,
+            keep_inputs: self.keep_inputs,
+            purpose,
+        };
+        let run = (self.runs)(self.place, &live)?;
+        self.percent_by_others = self.percent_by_others.max(run.percent_by_others);
         let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.now = Duration::from_nanos(self.place.max(elapsed)?);
-        Ok(outcome)
+        Ok(run)
     }
 }
 
-impl<T: Element, P: Place> Measure for Live<'_, T, P> {
+impl fmt::Debug for Live<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Live");
+        fields.field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl Measure for Live<'_> {
     fn measure(
         &mut self,
         algorithm: &Algorithm,
@@ -104,25 +162,21 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         if self.elements != request.elements() {
             self.elements = request.elements();
             self.verified.clear();
-            self.inputs = Inputs::new();
         }
         let key = (algorithm.name(), request.get_segments().sizes().to_vec());
         let known = self.verified.remove(&key);
-        let is_verified = known.is_some();
+        let purpose = match known {
+            Some(_) => Purpose::More,
+            None => Purpose::First,
+        };
         let schedule = match known.flatten() {
             Some(schedule) => schedule,
             None => algorithm.plan(request)?,
         };
-        let run = self.run(&schedule, request, repetitions);
-        let outcome = if is_verified {
-            let inputs = self.inputs.of(&schedule, &self.operator);
-            self.carry_out(&run.inputs(&inputs))?
-        } else {
-            self.carry_out(&run.verified())?
-        };
-        if let Some(mismatch) = outcome.mismatch {
+        let run = self.carry_out(&schedule, request, repetitions, purpose)?;
+        if let Some(error) = &run.error {
             return Err(Error::wrong(format!(
-                "{} with {} segments gives a wrong result: {mismatch:#}",
+                "{} with {} segments gives a wrong result: {error}",
                 key.0,
                 key.1.len()
             )));
@@ -130,7 +184,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         let steps: usize = schedule.programs().iter().map(Vec::len).sum();
         self.verified
             .insert(key, (steps <= MAX_KEPT_STEPS).then_some(schedule));
-        Ok(MeasuredRun::from(outcome).times())
+        Ok(run.times())
     }
 
     fn measure_library(
@@ -152,15 +206,14 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
             }
         }
         let schedule = algorithm.plan(request)?;
-        let run = self.run(&schedule, request, repetitions);
-        let outcome = self.carry_out(&run.by_library().verified());
+        let run = self.carry_out(&schedule, request, repetitions, Purpose::Library);
         if let Some(values) = before {
             self.set_variables(&values)?;
         }
-        match outcome {
+        match run {
             // All processes find alike that there is no such function or operator.
             Err(error) if error.is_usage() => Ok(None),
-            outcome => Ok(Some(MeasuredRun::from(outcome?))),
+            run => run.map(Some),
         }
     }
 
