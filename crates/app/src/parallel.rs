@@ -1,9 +1,11 @@
 //! Evaluates candidates on all cores. Only planning and timing in the model: runs have threads of
 //! their own.
 
+use std::cmp::Reverse;
+
 use oneport::internal::system;
-use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Items of less work together, in steps to simulate, are evaluated one by one: a millisecond.
 const MIN_WORK: u64 = 1 << 15;
@@ -23,24 +25,16 @@ pub(crate) fn map<'t, T: Sync, R: Send>(
     each: impl Fn(&'t T, usize) -> R + Sync,
     again: impl Fn(&R) -> bool,
 ) -> Vec<R> {
-    let one_by_one = || items.iter().map(|item| each(item, 1)).collect();
-    let all = items.iter().map(&work).fold(0, u64::saturating_add);
-    if items.len() < 2 || all < MIN_WORK || system::has_own_limits() {
-        return one_by_one();
-    }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = cores.min(items.len());
-    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-    let Some(pool) = pool.ok().filter(|_| threads > 1) else {
-        return one_by_one();
+    let work: Vec<u64> = items.iter().map(work).collect();
+    let Some((pool, order)) = pool_of(&work) else {
+        return items.iter().map(|item| each(item, 1)).collect();
     };
-    let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_key(|&i| std::cmp::Reverse(work(&items[i])));
+    let threads = pool.current_num_threads();
     let evaluate = |&i: &usize| (i, each(&items[i], threads));
     let parts = pool.install(|| order.par_iter().with_max_len(1).map(evaluate).collect());
     drop(pool);
     let mut results: Vec<(usize, R)> = parts;
-    results.sort_by_key(|(i, _)| *i);
+    results.sort_unstable_by_key(|(i, _)| *i);
     let settled = |(i, result): (usize, R)| {
         if again(&result) {
             each(&items[i], 1)
@@ -49,4 +43,20 @@ pub(crate) fn map<'t, T: Sync, R: Send>(
         }
     };
     results.into_iter().map(settled).collect()
+}
+
+/// Threads for items of so much work, and the order in which these start, unless they are evaluated
+/// one by one.
+fn pool_of(work: &[u64]) -> Option<(ThreadPool, Vec<usize>)> {
+    let all = work.iter().copied().fold(0, u64::saturating_add);
+    if work.len() < 2 || all < MIN_WORK || system::has_own_limits() {
+        return None;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(work.len());
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.ok().filter(|_| threads > 1)?;
+    let mut order: Vec<usize> = (0..work.len()).collect();
+    order.sort_by_key(|&i| Reverse(work[i]));
+    Some((pool, order))
 }

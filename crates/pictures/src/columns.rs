@@ -36,15 +36,18 @@ impl<'a, R> Columns<'a, R> {
     /// numbers.
     #[must_use]
     pub fn add<T: ToString>(
-        mut self,
+        self,
         title: impl AsRef<str>,
         cell: impl Fn(&R) -> T + 'a,
     ) -> Columns<'a, R> {
-        let title = title.as_ref();
+        self.push(title.as_ref(), Box::new(move |row| cell(row).to_string()))
+    }
+
+    fn push(mut self, title: &str, cell: Box<dyn Fn(&R) -> String + 'a>) -> Columns<'a, R> {
         self.0.push(Column {
             title: title.trim_start_matches('>').to_string(),
             is_numeric: title.starts_with('>'),
-            cell: Box::new(move |row| cell(row).to_string()),
+            cell,
         });
         self
     }
