@@ -90,12 +90,27 @@ impl Ports {
     /// receiving use different ports. It can then also exchange: planners of rounds in which two
     /// ranks exchange ask this, and are offered no ports that have calls.
     pub fn can_relay(self) -> bool {
-        matches!(self, Ports::Bidirectional { .. })
+        match self {
+            Ports::Bidirectional { .. } => true,
+            Ports::Unidirectional { .. } | Ports::Telephone { .. } => false,
+        }
     }
 
     /// Whether a rank can send to a partner and receive from it at once.
     pub fn can_exchange(self) -> bool {
-        !matches!(self, Ports::Unidirectional { .. })
+        match self {
+            Ports::Bidirectional { .. } | Ports::Telephone { .. } => true,
+            Ports::Unidirectional { .. } => false,
+        }
+    }
+
+    /// Whether a transfer waits for those of its own list alone (rule 1).
+    #[doc(hidden)]
+    pub fn waits_by_list(self) -> bool {
+        match self {
+            Ports::Unidirectional { .. } | Ports::Bidirectional { .. } => true,
+            Ports::Telephone { .. } => false,
+        }
     }
 
     /// Whether the lists of a port wait for each other, except for steps with the same partner.

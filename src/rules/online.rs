@@ -206,7 +206,7 @@ impl<const N: usize> OnePorted<N> {
     /// Ports that are free from `arrival` on.
     pub(crate) fn new(ports: Ports, arrival: Times<N>) -> Self {
         // What a step of a call waits for depends on partners: see `LocalOrder`.
-        debug_assert!(!ports.has_calls());
+        debug_assert!(ports.waits_by_list());
         OnePorted {
             ports,
             lists: [arrival; 2],

@@ -111,7 +111,7 @@ pub(crate) fn stream_within(
     cost.covers(programs.ranks())?;
     let ranks = programs.ranks();
     programs.collective().fits_ranks(ranks)?;
-    if programs.ports().has_calls() || !programs.shared_ports().is_empty() {
+    if !programs.ports().waits_by_list() || !programs.shared_ports().is_empty() {
         // Which steps share a port for calls depends on their partners: windows know lists alone.
         // Transfers that wait for ports of several ranks fall far behind those of other ports, so
         // that windows would have to hold most of a program.

@@ -131,7 +131,7 @@ fn wrong_types_are_refused() {
     refused(
         "\"ports\": \"bi\"",
         "\"ports\": \"both\"",
-        "unknown name `both`, expected one of `uni`, `bi`, `telephone`",
+        "unknown name `both`, expected one of `uni`, `bi`",
     );
     refused("\"ports\": \"bi\"", "\"ports\": 1", "line 2");
     refused("[[0,4]]", "[0,4]", "invalid type: integer `0`");

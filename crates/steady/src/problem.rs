@@ -190,7 +190,7 @@ pub fn solve(
     ports: Ports,
     method: SolveMethod,
 ) -> Result<Solution> {
-    if ports.has_calls() {
+    if !ports.waits_by_list() {
         return Err(Error::usage(format!(
             "steady-state throughput is for uni or bi ports, not for {}",
             ports.in_words()

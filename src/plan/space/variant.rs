@@ -132,6 +132,7 @@ impl Variant {
         } = self;
         let holds = request.ranks > 0 && request.closed_forms_hold();
         let holds = holds && !request.is_forwarded() && !algorithm.searches_root(request);
+        let holds = holds && request.ports.waits_by_list();
         if !holds || self.leaves_directions_idle() {
             return None;
         }

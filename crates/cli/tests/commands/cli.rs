@@ -283,7 +283,7 @@ fn telephone_ports_call_one_partner_at_a_time() {
     for (arguments, expected) in [
         (
             "simulate allreduce -p 4 -a ring-of-rings --ports phone".to_string(),
-            "possible values: uni, bi, telephone",
+            "possible values: uni, bi",
         ),
         (
             "simulate broadcast -p 4 -a circulant --ports telephone".to_string(),

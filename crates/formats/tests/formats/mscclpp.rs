@@ -580,8 +580,9 @@ fn wrong_ports_are_refused() {
         let mut plan = plan.clone();
         (plan["ports"], plan["ported"]) = (ports.into(), ported.into());
         let error = read_plan(&plan).unwrap_err().to_string();
+        let names = oneport::Ports::NAMES.join(", ");
         let expected = format!(
-            "\"ports\": {ports:?}, \"ported\": {ported}: ports are uni, bi, telephone, at least one and at most 4096"
+            "\"ports\": {ports:?}, \"ported\": {ported}: ports are {names}, at least one and at most 4096"
         );
         assert!(error.contains(&expected), "{error}");
     }
