@@ -67,7 +67,7 @@ pub mod space {
     pub(super) mod space;
     pub(super) mod variant;
 
-    pub use self::evaluate::{Evaluator, FoundTimes, Model, Offer, Settled, Variants};
+    pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
     pub use self::search::{Ranking, best_first, variant_of};
     pub(in crate::plan) use self::space::first_of_least;
     pub use self::space::{SegmentChoice, Space, TimesOf, variants};

@@ -7,7 +7,7 @@ use super::space::{SegmentChoice, Space, TimesOf, variants};
 use super::variant::{LeftOut, Variant};
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::Algorithm;
-use crate::plan::segments::Method;
+use crate::plan::segments::{Best, Method};
 use crate::plan::{Request, Segments};
 
 /// A [`Variant`] with its time.
@@ -29,15 +29,6 @@ impl Deref for Choice {
 
 /// A variant with its segments, and its time if the search for these has found it.
 pub type Settled = (Variant, Option<f64>);
-
-/// Which of the times that a search for segments finds are times of the variant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FoundTimes {
-    /// All, upper bounds among them.
-    All,
-    /// Those of schedules as they are executed.
-    Executed,
-}
 
 /// An algorithm in a search.
 #[derive(Debug)]
@@ -71,7 +62,8 @@ pub trait Evaluator: Sync {
 
     /// The variant with the segments to compare it with.
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        segments.settle(variant, usize::MAX, FoundTimes::All)
+        let (variant, best) = segments.settle(variant, usize::MAX)?;
+        Ok((variant, best.map(|best| best.time)))
     }
 
     /// The time of a variant; `None` if it is larger than `limit`, where that is quicker to find
@@ -109,13 +101,13 @@ impl Evaluator for Model {
 
 impl SegmentChoice {
     /// The variant with these segments, for a memory that holds schedules of at most
-    /// `max_transfers` transfers while they are searched for, and its time if that is found.
+    /// `max_transfers` transfers while they are searched for, and what the search has found, if it
+    /// has its time.
     pub fn settle(
         &self,
         mut variant: Variant,
         max_transfers: usize,
-        times: FoundTimes,
-    ) -> Result<Settled, Refusal> {
+    ) -> Result<(Variant, Option<Best>), Refusal> {
         if !variant.algorithm.segmented {
             return Ok((variant, None));
         }
@@ -135,8 +127,6 @@ impl SegmentChoice {
             let segments = segments.map_err(|error| variant.refusal(Reason::Planner(error)))?;
             return Ok((variant.with_segments(segments), None));
         }
-        let is_known = best.executed || times == FoundTimes::All;
-        let time = is_known.then_some(best.time);
-        Ok((variant.with_segments(best.segments), time))
+        Ok((variant.with_segments(best.segments.clone()), Some(best)))
     }
 }

@@ -4,20 +4,24 @@
 //! segments that are best for these. What takes long is put off: it is evaluated after all others,
 //! in the order of lower bounds, and only as far as it may win.
 //!
-//! From [`Request::plan_best`] to a time: [`best_first`] makes each algorithm an [`Offer`], of
-//! variants that [`Evaluator::settle`] gives their segments. That search has the time of what it
-//! finds (`best_segments` in `plan/segments/equal.rs`); what has its segments, or does not split
-//! the vector, is timed by [`Evaluator::time`]. Both come to [`Variant::time_within`], but for
-//! uni-greedy, which times its segments by an evaluator of its own (out-of-order only compares by
-//! one), for formulas, which `try_split` there asks first, and for schedules that are too long to
-//! simulate, which have an upper bound (`Best::executed`).
+//! [`Request::plan_best`] comes to a time so:
+//!
+//! - [`choose`] makes the [`Space`] and searches it by [`best_first`], with [`Model`];
+//! - `offer` makes each algorithm an [`Offer`], by its fastest variant (`fastest_within`);
+//! - [`Evaluator::settle`] gives a variant its segments. If it searches for them, it times all that
+//!   it tries (`try_split` in `plan/segments/equal.rs`) and has the best one's time;
+//! - [`Evaluator::time`] times the others: segments are given, or the vector is not split;
+//! - either ends in [`Variant::time_within`], below. Two searches for segments have other times:
+//!   that of uni-greedy has an evaluator of its own, and for schedules too long to simulate there
+//!   is an upper bound (`Best::executed`), which commands do not take as a time.
 //!
 //! The commands come by `PlanTask::choose` (`crates/app/src/task.rs`), with an evaluator
 //! (`Evaluation`, `task/evaluation.rs`) that looks at memory and progress, too, and chooses
-//! segments before the root where nodes share ports (`knows_segments`); a native run asks the
-//! native estimate first, and a single candidate is not timed. `compare` asks
-//! `Evaluation::variant_of` for the variant of each algorithm, and times that by `Planned::timed`;
-//! with ports of nodes it stores the schedule first.
+//! segments before the root where nodes share ports (`knows_segments`). A native run asks the
+//! native estimate first; a single variant is not timed; for sums of floats, two forms of the
+//! chosen one are compared (`in_common_order`). `compare` asks `Evaluation::variant_of` for the
+//! variant of each algorithm, and times that by `Planned::timed`, stored first unless
+//! `PlanTask::streams`.
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,

@@ -7,9 +7,10 @@ use oneport::internal::budget::search;
 use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
+use oneport::plan::segments::Best;
 use oneport::plan::space::{
-    Evaluator, FoundTimes, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants,
-    variant_of, variants,
+    Evaluator, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants, variant_of,
+    variants,
 };
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -219,10 +220,12 @@ impl Evaluation<'_> {
             let most = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
             max = most.map_or(max, |most| most.try_into().unwrap_or(max));
         }
-        let (variant, time) = segments.settle(variant, max, FoundTimes::Executed)?;
+        let (variant, best) = segments.settle(variant, max)?;
         self.ensure_fits_memory(&variant)?;
-        let holds = |time: &f64| time.is_finite() && self.task.node_ports.is_none();
-        Ok((variant, time.filter(holds)))
+        // An upper bound is no time of it.
+        let is_known = |best: &Best| best.executed && best.time.is_finite();
+        let best = best.filter(|best| is_known(best) && self.task.node_ports.is_none());
+        Ok((variant, best.map(|best| best.time)))
     }
 
     fn names(&self, algorithm: &Algorithm) {
