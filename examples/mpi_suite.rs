@@ -138,7 +138,7 @@ fn request(algorithm: &Algorithm, ranks: usize, elements: usize, case: usize) ->
     if algorithm.segmented {
         request = request.segment_count((1 + case % 7).min(elements.max(1)));
     }
-    if kind.has_blocks() && !algorithm.regular_only && case.is_multiple_of(2) {
+    if kind.has_blocks() && case.is_multiple_of(2) {
         let mut random = Random::new(case as u64);
         let count = if kind.has_block_pairs() {
             ranks * ranks

@@ -51,8 +51,6 @@ pub enum Reason {
     BlocksOverflow { ranks: usize, elements: usize },
     /// Block sizes for a collective with one vector.
     OneVector,
-    /// It requires blocks of equal size.
-    BlockSizes,
     /// It requires one size for all blocks of an alltoall for one rank.
     PairSizes,
     /// It requires links with equal costs.
@@ -116,7 +114,6 @@ impl Refusal {
             Reason::OneVector => format!(
                 "{collective} has one vector, not a block for each rank: give its size alone"
             ),
-            Reason::BlockSizes => format!("{it} needs blocks of one size"),
             Reason::PairSizes => format!("{it} needs one size for all blocks of a rank"),
             Reason::Links => format!("{it} needs links that all cost the same"),
             Reason::Ports(ports) => format!("{it} is not planned for {} ports", ports.name()),
@@ -173,8 +170,7 @@ impl Reason {
     pub(crate) fn is_restriction(&self) -> bool {
         matches!(
             self,
-            Reason::BlockSizes
-                | Reason::PairSizes
+            Reason::PairSizes
                 | Reason::Links
                 | Reason::Ports(_)
                 | Reason::Commutativity

@@ -322,7 +322,7 @@ fn rows_say_whether_they_depend_on_the_number_of_ports() {
             } else {
                 30
             };
-            let irregular = kind.has_blocks() && !algorithm.regular_only;
+            let irregular = kind.has_blocks();
             let request = Request::new(kind, p, elements)
                 .segment_count(4)
                 .blocks(irregular.then_some(sizes));

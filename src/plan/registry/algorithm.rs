@@ -160,7 +160,6 @@ impl Algorithm {
     /// The refusal of `request` for `reason`, with the alternatives of the registry.
     pub fn refusal(&self, request: &Request, reason: Reason) -> Refusal {
         let lacks_restriction = |a: &Algorithm| match reason {
-            Reason::BlockSizes => !a.regular_only,
             Reason::PairSizes => !a.one_size_a_rank,
             Reason::Links => !a.uniform_links_only,
             Reason::Commutativity => !a.commutative_only,
@@ -269,9 +268,6 @@ impl Algorithm {
                 Ok(())
             }
             Some(_) if !self.collective.has_blocks() => Err(Reason::OneVector),
-            Some(blocks) if self.regular_only && blocks.iter().any(|&b| b != blocks[0]) => {
-                Err(Reason::BlockSizes)
-            }
             Some(blocks) if self.one_size_a_rank && blocks.len() > ranks => Err(Reason::PairSizes),
             Some(_) => Ok(()),
         }

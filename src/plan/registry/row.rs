@@ -34,8 +34,6 @@ pub struct Row {
     pub k_ported: bool,
     /// Whether it requires links with equal costs.
     pub uniform_links_only: bool,
-    /// Whether it requires blocks of equal size.
-    pub regular_only: bool,
     /// Whether it requires that all blocks of an alltoall for a rank have one size.
     pub one_size_a_rank: bool,
     /// What it requires of the machine's nodes.
@@ -231,9 +229,6 @@ impl Row {
         if self.uniform_links_only {
             all.push("links that cost the same".to_string());
         }
-        if self.regular_only {
-            all.push("blocks of one size".to_string());
-        }
         if self.one_size_a_rank {
             all.push("one size for all blocks of a rank".to_string());
         }
@@ -328,7 +323,6 @@ pub(in crate::plan) const fn planned_by(
         has_common_order: |_| false,
         k_ported: false,
         uniform_links_only: false,
-        regular_only: false,
         one_size_a_rank: false,
         nodes: Nodes::Any,
         made_for: MadeFor::AnyMachine,

@@ -160,12 +160,11 @@ impl<'a> Plans<'a> {
             return Err(format!("no algorithm for {} is registered", kind.name()));
         }
         match call.by {
-            By::Best => {}
+            By::Best | By::Irregular => {}
             By::Whole(name) => {
                 let whole = registry::find(kind, name).map_err(|error| error.to_string())?;
                 candidates.retain(|a| **a == whole);
             }
-            By::Irregular => candidates.retain(|a| !a.regular_only),
         }
         let mut request = Request::new(kind, ranks, elements)
             .root(ranks / 2)
