@@ -1,4 +1,5 @@
-//! [`Request`]: the problem to plan, in fluent form.
+//! [`Request`]: the problem to plan, in fluent form. How its time is found: the header of
+//! `plan/space/search.rs`.
 
 use super::{Segments, consecutive, cut_from_the_end, evenly};
 use crate::budget::size::{MAX_ELEMENTS, MAX_TRANSFERS};

@@ -89,7 +89,7 @@ fn closed_forms_answer_only_what_they_cover() {
         for p in [1, 2, 3, 5, 8, 9] {
             for (q, s) in [(1, 4), (3, 5), (4, 1)] {
                 for k in [1, 2, 3] {
-                    for ports in [Ports::UNI, Ports::BI] {
+                    for ports in Ports::KINDS {
                         for (keep_order, root) in [(false, p / 2), (true, 0), (true, p - 1)] {
                             let overlap = (q + k + p) % 3 == 0;
                             let free = (q + k + root) % 5 == 0;

@@ -13,15 +13,16 @@
 //! - [`Evaluator::time`] times the others: segments are given, or the vector is not split;
 //! - either ends in [`Variant::time_within`], below. Two searches for segments have other times:
 //!   that of uni-greedy has an evaluator of its own, and for schedules too long to simulate there
-//!   is an upper bound (`Best::executed`), which commands do not take as a time.
+//!   is an upper bound (not `Best::executed`), which commands do not take as a time.
 //!
 //! The commands come by `PlanTask::choose` (`crates/app/src/task.rs`), with an evaluator
 //! (`Evaluation`, `task/evaluation.rs`) that looks at memory and progress, too, and chooses
 //! segments before the root where nodes share ports (`knows_segments`). A native run asks the
-//! native estimate first; a single variant is not timed; for sums of floats, two forms of the
-//! chosen one are compared (`in_common_order`). `compare` asks `Evaluation::variant_of` for the
-//! variant of each algorithm, and times that by `Planned::timed`, stored first unless
-//! `PlanTask::streams`.
+//! native estimate first; a single variant is timed by no more than the search for its segments;
+//! for sums of floats, two forms of the chosen one are compared (`in_common_order`). `compare` asks
+//! `Evaluation::variant_of` for the variant of each algorithm, and times that by `Planned::timed`,
+//! stored first where links differ, nodes share ports or the planner does not stream
+//! (`PlanTask::streams`).
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
@@ -33,9 +34,10 @@
 //!    `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
 //!    (`Algorithm::effective`);
 //! 2. else [`Variant::planned`] by the row's planner (`plan/registry/planner.rs`): a stored
-//!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`, which searches again for
-//!    its parts, as the rows `composed` and `gossip` do), or programs that are made as they are
-//!    timed (the others), stored first where they use one direction of ports that have both
+//!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`, which searches again
+//!    for its parts, as the rows `composed` and `gossip` do; split-binary's allreduce, planned
+//!    directly, asks [`Algorithm::time`] of three broadcasts), or programs that are made as they
+//!    are timed (the others), stored first where they use one direction of ports that have both
 //!    (`Planned` in `plan/registry/planner.rs`). `simulate::stream` times either
 //!    (`Planned::timed_within`): by the graph of the steps where a port has calls; by two ranks
 //!    where all do the same, links and machine are ideal and nothing overlaps; else by all. A
