@@ -29,7 +29,7 @@ use oneport::mpi::World;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::run::{
     Bidirectional, Clock, Element, ElementType, Endpoint, Op, Operator, Place, Run, ScopeOptions,
-    Unidirectional,
+    Team, Unidirectional,
 };
 use oneport::{
     Collective, CostModel, Error, ErrorKind, Kind, Layout, Order, Ports, Request, Schedule, Span,
@@ -86,6 +86,7 @@ fn suite() -> oneport::Result<()> {
     let programs = random_programs(&mut world, thin)?;
     let known = own_operators(&mut world, thin)?;
     blocking_messages(&mut world)?;
+    wrong_results(&mut world)?;
     disagreements(&mut world)?;
     endless_deadlines(&mut world)?;
     rank_programs(&mut world)?;
@@ -222,6 +223,22 @@ fn own_operators(world: &mut World, thin: usize) -> oneport::Result<usize> {
         }
     }
     Ok(known)
+}
+
+/// The first wrong element is that of threads on all processes, whichever of them has it.
+fn wrong_results(world: &mut World) -> oneport::Result<()> {
+    let schedule = Request::allreduce(world.size(), 7).plan("recursive-doubling")?;
+    // The order of operands matters, which it denies. Few ranks combine in the right one.
+    let last = Operator::new("last", true, |_, b: i64| b + 1);
+    let run = Run::new(&schedule).op(&last).verified().repetitions(2);
+    let found = run.on(world)?.mismatch;
+    let expected = run.on(&mut Team::new(world.size())?)?.mismatch;
+    if found != expected || found.is_none() && world.size() > 3 {
+        return Err(wrong(format!(
+            "mismatch {found:?}, on threads {expected:?}"
+        )));
+    }
+    Ok(())
 }
 
 /// Broadcasts by the library's blocking messages, which refuse programs that combine.
