@@ -12,8 +12,6 @@ use super::summary::summary;
 use super::world::World;
 use crate::error::{Error, Result};
 use crate::machine::numbers;
-#[cfg(doc)]
-use crate::run::Outcome;
 use crate::run::engine::{
     Copying, Program, Reports, RunAhead, RunBuffers, RunPerformer, RunReport, RunSpec, RunnerJob,
     ThreadReport, cores_in_words, foreign_warning, nanoseconds, repeat, sealed,
@@ -76,6 +74,10 @@ impl sealed::Place for World {
 /// If a process has a run that differs from the others', or whose parts do not fit together, all
 /// return an error. A failure during the run, such as a passed deadline, ends all processes with a
 /// message.
+///
+/// [`Outcome::outputs`]: crate::run::Outcome::outputs
+/// [`Outcome::pinned`]: crate::run::Outcome::pinned
+/// [`Outcome::oversubscribed`]: crate::run::Outcome::oversubscribed
 impl Place for World {
     fn max_ranks(&self) -> usize {
         self.size()

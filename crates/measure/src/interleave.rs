@@ -126,7 +126,7 @@ pub struct MeasuredRun {
     pub oversubscribed: bool,
     /// As [`Outcome::eager`].
     pub eager: bool,
-    /// As [`Outcome::percent_by_others`], of the first batch.
+    /// As [`Outcome::percent_by_others`], the most of all batches.
     pub percent_by_others: Option<u64>,
     /// As [`Outcome::compared_bits`], of the first batch.
     pub compared_bits: usize,
@@ -157,6 +157,7 @@ impl MeasuredRun {
     pub fn add(&mut self, later: MeasuredRun) -> Result<()> {
         self.wall.add(&later.wall)?;
         self.error = self.error.take().or(later.error);
+        self.percent_by_others = self.percent_by_others.max(later.percent_by_others);
         // Warnings of one run differ in figures at most.
         if self.warnings.len() < later.warnings.len() {
             self.warnings = later.warnings;
@@ -174,13 +175,13 @@ impl MeasuredRun {
     }
 }
 
-/// What repetitions are of interest for their times: a [`Run`], whose element type need not be
-/// known.
+/// Something whose repetitions are timed: a [`Run`] of any element type.
 pub trait Measurable {
     /// The number of timed repetitions.
-    fn repetitions(&self) -> usize;
+    fn get_repetitions(&self) -> usize;
 
-    /// Carries out `repetitions` of them: `again` if a batch has shown that the bits are right.
+    /// Carries out `repetitions` of them. After a first batch, `again` leaves out the data that
+    /// show the order of combining.
     ///
     /// # Errors
     /// As [`Run::on`].
@@ -188,7 +189,7 @@ pub trait Measurable {
 }
 
 impl<T: Element> Measurable for Run<'_, T> {
-    fn repetitions(&self) -> usize {
+    fn get_repetitions(&self) -> usize {
         self.get_repetitions()
     }
 
@@ -200,8 +201,8 @@ impl<T: Element> Measurable for Run<'_, T> {
 }
 
 impl<M: Measurable + ?Sized> Measurable for Box<M> {
-    fn repetitions(&self) -> usize {
-        (**self).repetitions()
+    fn get_repetitions(&self) -> usize {
+        (**self).get_repetitions()
     }
 
     fn batch(&self, place: &mut dyn Place, repetitions: usize, again: bool) -> Result<MeasuredRun> {
@@ -242,12 +243,12 @@ pub fn interleave(
     const MAX_BATCHES: usize = 10;
     let given = runs.iter().map(|run| {
         // A run without repetitions is carried out, and refused there.
-        let repetitions = run.repetitions().max(1);
+        let repetitions = run.get_repetitions().max(1);
         Batches::Sharing(repetitions.min(MAX_BATCHES), repetitions)
     });
     let mut rows: Vec<Option<MeasuredRun>> = runs.iter().map(|_| None).collect();
     let one_batch = |i: usize, repetitions: usize| {
-        let repetitions = repetitions.min(runs[i].repetitions());
+        let repetitions = repetitions.min(runs[i].get_repetitions());
         let batch = runs[i].batch(place, repetitions, rows[i].is_some())?;
         let median = batch.wall.median_ns();
         match &mut rows[i] {
@@ -260,8 +261,8 @@ pub fn interleave(
     Ok(rows.into_iter().flatten().collect())
 }
 
-/// Why the place has no function of a library for the collective and operator of `library`, a run
-/// [by it](Run::by_library), which is tried with one repetition: `None` if it has.
+/// Tries `library`, a run [by a library](Run::by_library), with one repetition. Returns why the
+/// place has no such function or operator; `None` if it has.
 ///
 /// # Errors
 /// As [`Run::on`], but where there is no such function.

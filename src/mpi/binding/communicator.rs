@@ -197,6 +197,9 @@ impl Communicator {
     }
 
     /// As [`Communicator::broadcast`], of values that are elements of type `element`.
+    ///
+    /// # Panics
+    /// When elements of the type have another number of bytes.
     pub(crate) fn broadcast_memory(
         &self,
         root: usize,
@@ -205,9 +208,10 @@ impl Communicator {
     ) -> Result<()> {
         let (mpi, dtype) = (self.mpi, self.mpi.datatype(element));
         let (n, root) = (count(values.len())?, count(root)?);
-        let at = values.address(Span::new(0, 0)).cast();
+        assert_eq!(values.element_bytes() as u64, element.bytes(), "{element}");
+        let at = values.address(Span::new(0, values.len())).cast();
         let start = |request: &mut Handle| {
-            // SAFETY: `n` elements of the datatype; the address of a request.
+            // SAFETY: `n` elements as long as those of the datatype; the address of a request.
             unsafe { (mpi.functions.ibcast)(at, n, dtype, root, self.handle, request) }
         };
         self.together("MPI_Ibcast", self.patience, start)

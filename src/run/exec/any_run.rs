@@ -21,8 +21,8 @@ pub(crate) trait Described: fmt::Debug {
     #[cfg(feature = "mpi")]
     fn options(&self) -> &RunOptions;
 
-    /// What is run, of `schedule`: see [`Described::data`]. Without an operator for a collective
-    /// that combines it is an error.
+    /// The run of `schedule`, which is as for [`data`](Described::data), without its element type;
+    /// an error if the collective combines and there is no operator.
     fn spec<'s>(&'s self, schedule: &'s Schedule) -> Result<RunSpec<'s>>;
 
     /// The data of `repetitions` repetitions of `schedule`, which is the run's or one that has

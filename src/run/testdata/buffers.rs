@@ -1,4 +1,4 @@
-//! The buffers of a run's ranks, whose element type only this file knows.
+//! A run's data as its place sees them: buffers of ranks, whose element type only this file knows.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::machine::numbers;
 use crate::run::element::Element;
 use crate::run::transfer::Buffer;
 
-/// What makes the buffers of a run's ranks.
+/// A run's data for its place: the buffers of its ranks, and the first wrong element.
 pub(crate) trait RunBuffers: fmt::Debug + Sync {
     /// The buffer of `rank`, if memory suffices. The thread that calls this allocates and first
     /// touches it.
@@ -20,11 +20,13 @@ pub(crate) trait RunBuffers: fmt::Debug + Sync {
     /// The repetition of the first wrong output of `rank`, if it has finished here.
     fn wrong_repetition(&self, rank: usize) -> Option<usize>;
 
-    /// Finds the first wrong element of the first wrong output of `rank`: it is the run's mismatch.
+    /// Finds the first wrong element of the first wrong output of `rank`, and keeps it as the run's
+    /// mismatch.
     fn find_mismatch(&self, rank: usize) -> Result<()>;
 
     /// As [`find_mismatch`](RunBuffers::find_mismatch), for all processes: `is_own` where `rank`
-    /// has finished. `share` passes an index and two elements on from there to the others.
+    /// has finished. `share` passes an index and two elements on from there to the others, so all
+    /// processes call this with the same repetition and rank.
     #[cfg(feature = "mpi")]
     fn share_mismatch(
         &self,

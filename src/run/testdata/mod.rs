@@ -24,7 +24,7 @@
 //! | `inexact` | the outputs where the order of combining decides the bits |
 //! | `digest` | hashes of outputs |
 //! | `run_data` | the data of a run: filling buffers, finding the first wrong element |
-//! | `buffers` | the buffers of a run's ranks |
+//! | `buffers` | a run's data without their element type: buffers of ranks, and what is wrong |
 
 mod buffers;
 mod digest;

@@ -88,6 +88,12 @@ impl<'b> Buffer<'b> {
             borrowed: PhantomData,
         }
     }
+
+    /// Bytes of one element.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn element_bytes(&self) -> usize {
+        self.elements.bytes
+    }
 }
 
 /// An operator that commutes, on elements of a type that only `combine` knows: it combines those of

@@ -52,18 +52,18 @@ pub(super) fn measure(
     let mut runs = oneport::with_element_type!(args.common.typed().1, T => {
         runs::<T>(args, schedules, cost, &caller)
     })?;
-    let mut reason = None;
-    if site.world.is_some() {
-        reason = without_library(site, &runs[schedules.len()])?;
-    }
-    if site.world.is_none() || reason.is_some() {
-        runs.truncate(schedules.len());
+    let mut why_no_library = None;
+    if let Some(library) = runs.pop().filter(|_| site.world.is_some()) {
+        why_no_library = without_library(site, &library)?;
+        if why_no_library.is_none() {
+            runs.push(library);
+        }
     }
     let progress = WorkBar::new(&caller, 0, "measuring {wide_bar} {percent}%, {eta} left");
     let mut rows = interleave(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
     // What refuses all runs is the error above, and said once.
-    if let Some(reason) = reason {
+    if let Some(reason) = why_no_library {
         caller.note(format!("the library is not measured: {reason}"));
     }
     let library = rows.split_off(of.len()).pop();

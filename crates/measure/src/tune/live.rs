@@ -17,7 +17,7 @@ use oneport::schedule::Schedule;
 /// schedule also verifies its result.
 pub struct Live<'p> {
     place: &'p mut dyn Place,
-    runs: Runs,
+    run: RunLive,
     keep_inputs: bool,
     rule_variables: Vec<String>,
     started: Instant,
@@ -43,7 +43,7 @@ enum Purpose {
     Library,
 }
 
-/// A run of elements of a type that only [`Runs`] know.
+/// A run of elements of a type that only [`RunLive`] knows.
 struct LiveRun<'r> {
     schedule: &'r Schedule,
     request: &'r Request,
@@ -52,10 +52,11 @@ struct LiveRun<'r> {
     purpose: Purpose,
 }
 
-/// Carries out runs.
-type Runs = Box<dyn FnMut(&mut dyn Place, &LiveRun<'_>) -> Result<MeasuredRun>>;
+/// Carries out a run.
+type RunLive = Box<dyn FnMut(&mut dyn Place, &LiveRun<'_>) -> Result<MeasuredRun>>;
 
-fn runs<T: Element>(operator: Operator<T>, clock: Clock) -> Runs {
+fn run_live<T: Element>(operator: Operator<T>, clock: Clock) -> RunLive {
+    // For the last number of elements.
     let (mut inputs, mut elements) = (Inputs::new(), 0);
     Box::new(move |place, live| {
         if elements != live.request.elements() {
@@ -91,7 +92,7 @@ impl<'p> Live<'p> {
     ) -> Live<'p> {
         Live {
             place,
-            runs: runs(operator, clock),
+            run: run_live(operator, clock),
             keep_inputs: false,
             rule_variables: Vec::new(),
             started: Instant::now(),
@@ -135,7 +136,7 @@ impl<'p> Live<'p> {
             keep_inputs: self.keep_inputs,
             purpose,
         };
-        let run = (self.runs)(self.place, &live)?;
+        let run = (self.run)(self.place, &live)?;
         self.percent_by_others = self.percent_by_others.max(run.percent_by_others);
         let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.now = Duration::from_nanos(self.place.max(elapsed)?);
