@@ -475,11 +475,12 @@ once() {
     expect 0 'A schedule of oneport' 3 "$oneport" schema schedule
     expect 0 '^throughput ' 3 "$oneport" steady --generate fig3
     expect 2 "unrecognized subcommand 'nothing'" 3 "$oneport" nothing
-    # All commands that measure say that processes share a core, or may.
+    # All commands that measure say that processes share a core, or may. Of two repetitions each may take
+    # any time, where a host takes the cores away: the tolerance is one that no time passes.
     local measures
     for measures in 'run broadcast' 'compare broadcast --repetitions 2' \
         'tune broadcast --bytes 8 -a chain --budget 50ms' \
-        'guidelines barrier --native --repetitions 2 --tolerance 10000%'; do
+        'guidelines barrier --native --repetitions 2 --tolerance 1000000000%'; do
         # shellcheck disable=SC2086
         expect 0 'process.* 1 core.*: wall-clock includes waiting for a core' 2 \
             taskset -c 0 "$oneport" $measures

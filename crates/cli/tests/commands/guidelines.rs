@@ -193,9 +193,9 @@ fn measured_times_are_listed_after_model_times() {
         ("native", "--alpha 200ns --beta 0.05ns"),
         ("paced", "--alpha 200us --beta 1ns"),
     ] {
-        let arguments = format!("-p 2 --bytes 1KiB --{clock} {costs} --tolerance 10000000");
+        let arguments = format!("-p 2 --bytes 1KiB --{clock} {costs} --tolerance 1000000000");
         let output = json(&arguments, 0);
-        assert_eq!(output["measured_tolerance"], 100_000.0);
+        assert_eq!(output["measured_tolerance"], 10_000_000.0);
         assert_eq!(output["time_unit"], "ns");
         let rows = rows(&output, "reduce <= binomial");
         let clocks: Vec<_> = rows.iter().map(|r| r["clock"].as_str().unwrap()).collect();
@@ -244,7 +244,7 @@ fn bad_usage_gives_a_message_and_exit_code_2() {
 
 #[test]
 fn inputs_are_kept_if_asked_for() {
-    let kept = "-p 2 --bytes 8 --native --tolerance 1000% --inputs kept";
+    let kept = "-p 2 --bytes 8 --native --tolerance 1000000000% --inputs kept";
     assert_eq!(
         json(&format!("{kept} --alpha 1us --beta 1ns"), 0)["inputs"],
         "kept"
@@ -299,7 +299,7 @@ fn collectives_and_rows_are_chosen() {
 
 #[test]
 fn measured_rows_have_intervals() {
-    let measured = "barrier -p 2 --native --alpha 1us --beta 1ns --tolerance 1000000%";
+    let measured = "barrier -p 2 --native --alpha 1us --beta 1ns --tolerance 1000000000%";
     let rows_of = |options: &str| {
         let output = json(&format!("{measured} {options}"), 0);
         let rows = output["rows"].as_array().unwrap().clone();
@@ -318,7 +318,7 @@ fn measured_rows_have_intervals() {
             }
             // Whatever the machine does: the same wherever in the intervals both times are.
             let ([fast, slow], [least, most]) = (ends("left"), ends("right"));
-            let holds = |left: f64, right: f64| left <= right * 10_001.0;
+            let holds = |left: f64, right: f64| left <= right * 10_000_001.0;
             let is_settled = holds(fast, most) == holds(slow, least);
             assert_eq!(row["settled"], is_settled, "{row}");
         }
