@@ -444,7 +444,7 @@ impl Table<'_> {
             self.collective.clone_from(&origin.collective);
             self.ports.clone_from(&origin.ports);
             let (cost, unit) = self.common.machine.cost(points[0].ranks()?)?;
-            self.costs = show_cost(&cost, unit);
+            self.costs = self.on_nodes(show_cost(&cost, unit));
             if origin.time_unit == Unit::Nanoseconds.name() {
                 self.sweep.unit = Unit::Nanoseconds;
             }
@@ -456,10 +456,18 @@ impl Table<'_> {
         Ok(())
     }
 
+    /// The costs in words, with what the nodes of the machine have.
+    fn on_nodes(&self, costs: String) -> String {
+        match self.common.nodes.node_ports {
+            None => costs,
+            Some(k) => format!("{costs}; nodes have {} of each kind", counted(k, "port")),
+        }
+    }
+
     fn add(&mut self, point: Point) {
         self.collective = point.collective.into();
         self.ports = show_ports(point.ports.name(), point.ports.k());
-        self.costs = point.costs;
+        self.costs = self.on_nodes(point.costs);
         self.sweep.unit = point.unit;
         let first = point.rows.first().map(spot).unwrap_or_default();
         // Rows of a CSV file are replaced if only the costs or a schedule say how many ranks there

@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
 use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::refusal::Refusal;
-use oneport::plan::registry::Algorithm;
+use oneport::plan::registry::{Algorithm, Planned};
 use oneport::plan::space::{Ranking, SegmentChoice, Variant, best_first};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
@@ -186,6 +186,15 @@ impl PlanTask {
         may && !shares && self.request.get_cost().links().is_none()
     }
 
+    /// The schedule of a variant, with the ports that nodes share: streamed if it can be.
+    pub(crate) fn planned(&self, variant: &Variant) -> oneport::Result<Planned> {
+        match self.node_ports {
+            None => variant.planned(),
+            Some(_) => self.plan(variant).map(Planned::Stored),
+        }
+    }
+
+    /// As [`planned`](Self::planned), and stored.
     pub(crate) fn plan(&self, variant: &Variant) -> oneport::Result<Schedule> {
         let schedule = variant.plan()?;
         match &self.node_ports {
@@ -217,7 +226,7 @@ impl PlanTask {
         }
         let mut same = variant.clone();
         same.request = same.request.same_bits(true);
-        let time = |variant: &Variant| variant.time_within(f64::INFINITY).ok().flatten();
+        let time = |variant: &Variant| self.time(variant).ok().flatten();
         match time(&same).zip(time(&variant)) {
             Some((same_time, time)) if same_time <= time => same,
             _ => variant,

@@ -7,7 +7,7 @@ use oneport::internal::numbers::index;
 use oneport::plan::registry::{MadeFor, Planned};
 use oneport::simulate::Prepared;
 
-use super::{Candidate, CompareArgs, CompareJob, CompareRow};
+use super::{Candidate, CompareArgs, CompareJob};
 use crate::parallel;
 use crate::prelude::*;
 use crate::sweep::Point;
@@ -49,7 +49,7 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
                     arrivals[rank] = late;
                     Ok(arrivals)
                 };
-                let (found, done) = under(&job.timed.rows, &cost, ranks, &arrivals, stop)?;
+                let (found, done) = under(&job, &cost, ranks, &arrivals, stop)?;
                 if done < ranks {
                     interrupted = true;
                     break;
@@ -77,7 +77,7 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
         (None, trials) => {
             let trials = trials.unwrap_or(1);
             let arrivals = |trial| args.common.delays.draw(ranks, trial);
-            let (found, done) = under(&job.timed.rows, &cost, trials, &arrivals, stop)?;
+            let (found, done) = under(&job, &cost, trials, &arrivals, stop)?;
             interrupted = done < trials;
             for (row, mut times) in found.into_iter().filter(|_| done > 0) {
                 times.sort_by(f64::total_cmp);
@@ -107,7 +107,7 @@ type RowTimes = (SweepRow, Vec<f64>);
 /// the arrivals; under the first of `count` arrivals, whose number is returned, too: all, unless
 /// `stop` is set.
 fn under(
-    compared: &[CompareRow],
+    job: &CompareJob<'_>,
     cost: &CostModel,
     count: usize,
     arrivals: &dyn Fn(usize) -> Result<Vec<f64>>,
@@ -117,6 +117,7 @@ fn under(
     const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
     /// A schedule is prepared anew after so many arrivals, which is not to count.
     const MIN_ARRIVALS: usize = 16;
+    let compared = &job.timed.rows;
     let bytes = size_of::<f64>() as u128 * compared.len() as u128 * count as u128;
     let what = format!("{count} times of each of {} algorithms", compared.len());
     ensure_memory(&what, bytes, "take fewer --trials")?;
@@ -129,7 +130,7 @@ fn under(
         let found = parallel::map(
             compared,
             |row| (row.figures.messages * drawn.len()) as u64,
-            |row, _| times(&row.candidate, cost, &drawn, count),
+            |row, _| times(&job.task, &row.candidate, cost, &drawn, count),
             |_| false,
         );
         for (times, found) in all_times.iter_mut().zip(found) {
@@ -162,6 +163,7 @@ fn is_planned_anew(algorithm: &Algorithm, ranks: usize, count: usize) -> bool {
 
 /// The time of a candidate after the last arrival, under each of `arrivals`, some of `count`.
 fn times(
+    task: &PlanTask,
     candidate: &Candidate,
     cost: &CostModel,
     arrivals: &[Vec<f64>],
@@ -185,7 +187,7 @@ fn times(
         Candidate::Planned(variant) => variant,
     };
     if !is_planned_anew(&variant.algorithm, variant.request.ranks(), count)
-        && let Planned::Stored(schedule) = variant.planned()?
+        && let Planned::Stored(schedule) = task.planned(variant)?
     {
         return stored(&schedule);
     }
@@ -193,7 +195,7 @@ fn times(
         let (late, last) = late(arrivals);
         let mut variant = variant.clone();
         variant.request = variant.request.cost(late.clone());
-        let timed = variant.planned()?.timed(&late, |_| ())?;
+        let timed = task.planned(&variant)?.timed(&late, |_| ())?;
         Ok(timed.time - last)
     };
     arrivals.iter().map(time).collect()

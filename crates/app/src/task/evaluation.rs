@@ -40,6 +40,11 @@ impl PlanTask {
         }
     }
 
+    /// The model time of a variant.
+    pub(super) fn time(&self, variant: &Variant) -> oneport::Result<Option<f64>> {
+        self.evaluation(None).model_time(variant, f64::INFINITY)
+    }
+
     /// The candidates: for several segments that options give those that segment, if there are any.
     pub(super) fn candidates(&self) -> Vec<&Algorithm> {
         let several = match &self.segments {

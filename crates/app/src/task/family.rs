@@ -94,7 +94,7 @@ fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
             let Some(bits) = schedule.flatten().as_ref().and_then(in_one_tree) else {
                 continue;
             };
-            let Some(time) = variant.time_within(f64::INFINITY)? else {
+            let Some(time) = task.time(&variant)? else {
                 continue;
             };
             let Bits { tree, words, .. } = bits;

@@ -92,6 +92,16 @@ fn node_ports_are_planned_proved_timed_and_run() {
         (&auto["algorithm"], &auto["time"]),
         (&best["algorithm"], &best["time"])
     );
+    // Late ranks share them, too: one that is late by nothing changes nothing.
+    for arrivals in ["--late 0", "--trials 3 --arrivals random:uniform,0,0"] {
+        let compared = json_in(&folder, &format!("compare {limited} {arrivals}"));
+        assert_eq!(compared["rows"][0]["model_time"], slow, "{arrivals}");
+    }
+    let swept = text(&format!("compare {limited} --late 0"));
+    assert!(
+        swept.contains("; nodes have 1 port of each kind\n"),
+        "{swept}"
+    );
     let listed = text(&format!("plan {limited}"));
     assert!(listed.contains("\nshared port node 0 out: "), "{listed}");
     for (arguments, why) in [
