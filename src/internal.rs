@@ -6,11 +6,10 @@ pub use crate::plan::registry::split_outside;
 pub use crate::rules::matching::{Grouped, Matching};
 pub use crate::run::clock::OnlineClock;
 pub use crate::run::exec::sequence::Sequence;
-pub use crate::run::exec::{Carrier, HalfTransfer, VirtualRanks, VirtualRun};
+pub use crate::run::exec::{VirtualCarrier, VirtualRanks, VirtualRun};
 pub use crate::run::exec::{longest_copied, sealed};
 pub use crate::run::placement::worker_of;
 pub use crate::run::system;
-pub use crate::run::transfer::{Combiner, Due, Received, RecvOp, Sent, Slots};
 pub use crate::run::wall::{histogram, median_tail};
 pub use crate::schedule::json::json_line;
 

@@ -655,7 +655,7 @@ fn few_names_are_internal() {
     let sources = sources_of(None);
     let internal = sources.iter().find(|s| s.module == ["internal"]).unwrap();
     let names = internal.facts.used.len();
-    assert!(names <= 33, "{names} names or modules in internal.rs");
+    assert!(names <= 26, "{names} names or modules in internal.rs");
 }
 
 /// The manifests build the sources without a test harness, so a test there would never run.

@@ -7,17 +7,17 @@ use crate::schedule::{Span, Spans};
 
 /// One half of a transfer, as its rank sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct HalfTransfer<'r> {
+pub(crate) struct HalfTransfer<'r> {
     /// The rank's step.
-    pub step: usize,
+    pub(crate) step: usize,
     /// The step's port list.
-    pub list: usize,
+    pub(crate) list: usize,
     /// The rank at the other end.
-    pub peer: usize,
+    pub(crate) peer: usize,
     /// The wire between the two, if the ranks share memory.
-    pub wire: &'r Wire,
+    pub(crate) wire: &'r Wire,
     /// The message, or where it goes.
-    pub spans: &'r Spans,
+    pub(crate) spans: &'r Spans,
 }
 
 /// One rank's buffer, and its transfers with other ranks.
@@ -26,7 +26,7 @@ pub struct HalfTransfer<'r> {
 /// [`Carrier::open_receive`]) and polled until it ends, or *eager*: [`Carrier::send`] does not wait
 /// for the receiver. Nothing of the buffer that an open transfer reads or writes is touched
 /// meanwhile, provided that the caller starts steps in the order that the rules of time demand.
-pub trait Carrier<'r> {
+pub(crate) trait Carrier<'r> {
     /// Whether messages travel by [`HalfTransfer::wire`].
     const HAS_WIRES: bool = true;
 

@@ -44,14 +44,14 @@ mod virtual_run;
 mod warnings;
 
 pub use ahead::longest_copied;
-pub use carrier::{Carrier, HalfTransfer};
 pub use options::Clock;
 pub use outcome::Outcome;
 pub use run::{Place, Run, sealed};
-pub use virtual_run::{VirtualRanks, VirtualRun};
+pub use virtual_run::{VirtualCarrier, VirtualRanks, VirtualRun};
 #[cfg(feature = "mpi")]
 pub(crate) use {
     ahead::{AheadExecutor, RunAhead},
+    carrier::{Carrier, HalfTransfer},
     executor::{Peers, RankExecutor},
     options::{RunOptions, RunPerformer},
     outcome::RunReport,

@@ -1,8 +1,8 @@
 //! The executors of all ranks without threads and data: an estimate polls them on virtual cores,
-//! with a carrier of its own.
+//! and says when their messages arrive.
 
 use super::ahead::{AheadExecutor, RunAhead};
-use super::carrier::Carrier;
+use super::carrier::{Carrier, HalfTransfer};
 use super::executor::{Peers, RankExecutor};
 use super::options::Clock;
 use super::program::Program;
@@ -11,9 +11,9 @@ use crate::error::Result;
 use crate::machine::CostModel;
 use crate::run::context::{RunContext, both_copy};
 use crate::run::failure::Failure;
-use crate::run::transfer::{Combiner, Copying};
+use crate::run::transfer::{Combiner, Copying, Due, Received, RecvOp, Sent, Slots};
 use crate::run::tuning::DEADLINE;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Span, total_len};
 
 /// A schedule prepared for a native run without data.
 #[derive(Debug)]
@@ -21,6 +21,25 @@ pub struct VirtualRun<'s> {
     program: Program<'s>,
     ahead: Option<RunAhead>,
     context: RunContext<'s>,
+}
+
+/// What becomes of the messages of the rank that is polled: when they arrive, and how long its core
+/// is busy with them. Each is named by the rank's step, and `peer` is the rank at its other end.
+pub trait VirtualCarrier {
+    /// Offers a message whose sender waits until it has been taken.
+    fn offer(&mut self, step: usize, peer: usize);
+
+    /// Offers a message whose sender does not wait, `copied` if the sender overwrites it.
+    fn send(&mut self, step: usize, peer: usize, copied: bool);
+
+    /// Whether no message that has been offered on the lane of this one is still to be taken.
+    fn is_free(&mut self, step: usize, peer: usize) -> bool;
+
+    /// Takes the message if it has come; whether it has.
+    fn take(&mut self, step: usize, peer: usize) -> bool;
+
+    /// Copies, or `combines`, this number of elements of the rank's buffer.
+    fn local(&mut self, elements: usize, combines: bool);
 }
 
 /// The executors of all ranks of a [`VirtualRun`].
@@ -108,7 +127,7 @@ impl<'s> VirtualRun<'s> {
     }
 }
 
-impl<'r> VirtualRanks<'r> {
+impl VirtualRanks<'_> {
     /// Goes back to the beginning of all programs.
     pub fn begin(&mut self) {
         match &mut self.0 {
@@ -117,19 +136,22 @@ impl<'r> VirtualRanks<'r> {
         }
     }
 
-    /// Lets `rank` make as much progress as possible. It fails as [`Run::on`](crate::run::Run::on).
-    ///
-    /// # Panics
-    /// When `carrier` refuses a message.
-    pub fn poll(&mut self, rank: usize, carrier: &mut impl Carrier<'r>) -> Result<()> {
+    /// Lets `rank` make as much progress as possible, and returns whether it has made any. It fails
+    /// as [`Run::on`](crate::run::Run::on).
+    pub fn poll(&mut self, rank: usize, virtual_carrier: &mut dyn VirtualCarrier) -> Result<bool> {
+        let mut carrier = DataLess {
+            virtual_carrier,
+            has_progressed: false,
+        };
         let polled = match &mut self.0 {
-            Executors::Ahead(all) => all[rank].poll(carrier, &()),
-            Executors::Rendezvous(all) => all[rank].poll(carrier, &()),
+            Executors::Ahead(all) => all[rank].poll(&mut carrier, &()),
+            Executors::Rendezvous(all) => all[rank].poll(&mut carrier, &()),
         };
         polled.map_err(|failure| match failure {
             Failure::Own(error) => error,
-            Failure::Aborted => unreachable!("the carrier refused a message"),
-        })
+            Failure::Aborted => unreachable!("no message was refused"),
+        })?;
+        Ok(carrier.has_progressed)
     }
 
     /// Whether `rank` has finished its program.
@@ -138,6 +160,54 @@ impl<'r> VirtualRanks<'r> {
             Executors::Ahead(all) => all[rank].is_done(),
             Executors::Rendezvous(all) => all[rank].is_done(),
         }
+    }
+}
+
+/// The messages of one poll.
+struct DataLess<'c> {
+    virtual_carrier: &'c mut dyn VirtualCarrier,
+    has_progressed: bool,
+}
+
+/// Model times mean nothing here: all messages may start at 0.
+impl<'r> Carrier<'r> for DataLess<'_> {
+    fn open_send(&mut self, transfer: HalfTransfer<'r>, _: f64) {
+        self.has_progressed = true;
+        self.virtual_carrier.offer(transfer.step, transfer.peer);
+    }
+
+    fn poll_send(&mut self, transfer: HalfTransfer<'r>, _: Combiner<'_>) -> Sent {
+        if !self.is_free(transfer) {
+            return Sent::Waiting;
+        }
+        self.has_progressed = true;
+        Sent::Done(0.0)
+    }
+
+    fn open_receive(&mut self, _: HalfTransfer<'r>) {}
+
+    fn receive(&mut self, transfer: HalfTransfer<'r>, _: RecvOp<'_>, due: Due) -> Received {
+        if !self.virtual_carrier.take(transfer.step, transfer.peer) {
+            return Received::Nothing;
+        }
+        self.has_progressed = true;
+        Received::Done(due.ends(0.0)[1])
+    }
+
+    fn is_free(&mut self, transfer: HalfTransfer<'r>) -> bool {
+        self.virtual_carrier.is_free(transfer.step, transfer.peer)
+    }
+
+    fn send(&mut self, transfer: HalfTransfer<'r>, _: f64, copy_to: Option<(&Slots, u32)>) {
+        self.has_progressed = true;
+        let (step, peer) = (transfer.step, transfer.peer);
+        self.virtual_carrier.send(step, peer, copy_to.is_some());
+    }
+
+    fn local(&mut self, dst: &[Span], _: &[Span], op: RecvOp<'_>) {
+        self.has_progressed = true;
+        let combines = matches!(op, RecvOp::Reduce(..));
+        self.virtual_carrier.local(total_len(dst), combines);
     }
 }
 

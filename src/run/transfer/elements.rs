@@ -142,7 +142,7 @@ impl CombineBytes for Opaque<'_> {
 
 /// An operator, whose element type is a value.
 #[derive(Clone, Copy)]
-pub struct Combiner<'o> {
+pub(crate) struct Combiner<'o> {
     operator: &'o (dyn CombineBytes + Sync),
     pub(crate) elements: Elements,
 }

@@ -58,22 +58,19 @@ mod shared;
 mod slots;
 
 pub(crate) use copy::fetch_lanes;
-pub use elements::Combiner;
-pub(crate) use elements::{Buffer, Elements};
+pub(crate) use elements::{Buffer, Combiner, Elements};
 #[cfg(feature = "mpi")]
 pub(crate) use elements::{Opaque, combine_memory};
 pub(crate) use in_flight::SendSpans;
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
 pub(crate) use memory::{Copying, RankMemory};
-pub use packed::RecvOp;
-pub(crate) use packed::any_overlap;
-pub use protocol::Sent;
-pub(crate) use protocol::{Lane, Wire};
+pub(crate) use packed::{RecvOp, any_overlap};
+pub(crate) use protocol::{Lane, Sent, Wire};
 
-pub use receive::{Due, Received};
+pub(crate) use receive::{Due, Received};
 pub(crate) use scoped_job::{ScopedJob, run_on_all};
-pub use slots::Slots;
+pub(crate) use slots::Slots;
 
 use super::sync;
 use super::tuning::CACHE_LINE_BYTES;

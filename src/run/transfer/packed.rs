@@ -15,7 +15,7 @@ pub(super) struct Packed<'s> {
 
 /// What a receive does with the message.
 #[derive(Debug, Clone, Copy)]
-pub enum RecvOp<'o> {
+pub(crate) enum RecvOp<'o> {
     /// Copies it into the spans.
     Copy,
     /// Combines it into the spans.

@@ -158,7 +158,7 @@ impl Payload {
 
 /// The state of a send.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Sent {
+pub(crate) enum Sent {
     /// The receiver has not finished.
     Waiting,
     /// The receiver asks the sender to copy pieces of the message: see `Wire::pieces`.
@@ -414,7 +414,7 @@ impl SharedPieces {
 /// Everything that two ranks share.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Wire {
+pub(crate) struct Wire {
     lanes: [Lane; 2],
     pieces: [SharedPieces; 2],
 }

@@ -10,24 +10,24 @@ use crate::schedule::{Span, total_len};
 
 /// The receiver's part of a transfer's model time.
 #[derive(Debug, Clone, Copy)]
-pub struct Due {
+pub(crate) struct Due {
     /// Model time at which the receiver may start.
-    pub ready: f64,
+    pub(crate) ready: f64,
     /// What the transfer takes in the model.
-    pub cost: TransferCost,
+    pub(crate) cost: TransferCost,
 }
 
 impl Due {
     /// Model times at which the transfer ends at the sender, which may start at `theirs`, and here.
     #[inline]
-    pub fn ends(self, theirs: f64) -> [f64; 2] {
+    pub(crate) fn ends(self, theirs: f64) -> [f64; 2] {
         self.cost.ends(theirs, self.ready)
     }
 }
 
 /// The result of an attempt to receive.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Received {
+pub(crate) enum Received {
     /// No message is offered.
     Nothing,
     /// Received; the model time at which the transfer ended here.

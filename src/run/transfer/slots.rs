@@ -14,7 +14,7 @@ const _: () = assert!(align_of::<SlotLine>() == LINE);
 /// Slots for messages, each a range of cache lines that starts at a line number. A lane (one
 /// direction between two ranks) has one slot.
 #[derive(Debug)]
-pub struct Slots(Box<[SlotLine]>);
+pub(crate) struct Slots(Box<[SlotLine]>);
 
 // SAFETY: a slot belongs to one lane. The lane's sender writes it while the lane is free, and the
 // lane's receiver reads it between `BORROWED` and `DONE`. The lane's state hands the slot over in

@@ -1,12 +1,10 @@
-//! A carrier of virtual cores: when each message is offered and taken, and how long that takes.
+//! The messages of virtual cores: when each is offered and taken, and how long that takes.
 
 use std::collections::HashSet;
 
 use super::copy_costs::{CopyCosts, CopyMode};
-use oneport::internal::MIN_LONG_BYTES;
-use oneport::internal::VirtualRun;
-use oneport::internal::{Carrier, Combiner, Due, HalfTransfer, Received, RecvOp, Sent, Slots};
-use oneport::schedule::{Span, total_len};
+use oneport::internal::{MIN_LONG_BYTES, VirtualCarrier, VirtualRun};
+use oneport::schedule::Span;
 
 /// The messages of a run. What an executor does with them takes the time of the core that polls it.
 pub(super) struct VirtualMessages<'a> {
@@ -15,7 +13,6 @@ pub(super) struct VirtualMessages<'a> {
     pub(super) rank: usize,
     /// The time of its core.
     pub(super) now: f64,
-    pub(super) progressed: bool,
     lanes: Vec<VirtualLane>,
     /// By rank: the time until which it copies or combines, for itself or for a receiver.
     pub(super) busy: Vec<f64>,
@@ -48,7 +45,6 @@ impl<'a> VirtualMessages<'a> {
             copy_costs,
             rank: 0,
             now: 0.0,
-            progressed: false,
             lanes: vec![empty; run.lanes()],
             busy: vec![0.0; run.ranks()],
             waiting: vec![Vec::new(); run.ranks()],
@@ -56,15 +52,14 @@ impl<'a> VirtualMessages<'a> {
         }
     }
 
-    fn lane(&mut self, transfer: HalfTransfer<'_>) -> &mut VirtualLane {
-        let lane = self.run.lane(self.rank, transfer.step, transfer.peer);
-        &mut self.lanes[lane]
+    /// The lane of the message of the rank's step.
+    fn lane(&self, step: usize, peer: usize) -> usize {
+        self.run.lane(self.rank, step, peer)
     }
 
-    /// Whether the message of `transfer`, which the rank receives, and one that it has sent to the
-    /// same partner were on their way at once.
-    fn crosses(&self, transfer: HalfTransfer<'_>, offered: f64) -> bool {
-        let lane = self.run.lane(self.rank, transfer.step, transfer.peer);
+    /// Whether a message on `lane`, which the rank receives, and one that it has sent to the same
+    /// partner were on their way at once.
+    fn crosses(&self, lane: usize, offered: f64) -> bool {
         let back = &self.lanes[lane ^ 1];
         back.offered.is_finite() || back.taken > offered
     }
@@ -77,47 +72,48 @@ impl<'a> VirtualMessages<'a> {
 
     /// The rank is busy for this time.
     fn work(&mut self, time: f64) {
-        self.progressed = true;
         self.now += time;
         self.busy[self.rank] = self.now;
     }
 
-    /// Offers a message, which its receiver sees after `handover`.
-    fn offer(&mut self, transfer: HalfTransfer<'_>, handover: f64) {
-        self.progressed = true;
+    /// Offers the message of a step, which its receiver sees after `handover`.
+    fn offer_after(&mut self, handover: f64, step: usize, peer: usize) {
         let seen = self.now + handover;
-        self.waiting[transfer.peer].push(seen);
-        let lane = self.lane(transfer);
-        (lane.offered, lane.step) = (seen, transfer.step);
+        self.waiting[peer].push(seen);
+        let lane = self.lane(step, peer);
+        (self.lanes[lane].offered, self.lanes[lane].step) = (seen, step);
     }
 }
 
-/// Model times mean nothing here: all messages may start at 0.
-impl<'r> Carrier<'r> for VirtualMessages<'_> {
-    fn open_send(&mut self, transfer: HalfTransfer<'r>, _: f64) {
-        self.offer(transfer, 0.0);
+impl VirtualCarrier for VirtualMessages<'_> {
+    fn offer(&mut self, step: usize, peer: usize) {
+        self.offer_after(0.0, step, peer);
     }
 
-    fn poll_send(&mut self, transfer: HalfTransfer<'r>, _: Combiner<'_>) -> Sent {
-        if !self.is_free(transfer) {
-            return Sent::Waiting;
-        }
-        self.progressed = true;
-        Sent::Done(0.0)
+    fn send(&mut self, step: usize, peer: usize, copied: bool) {
+        self.work(self.copy_costs.put(self.rank, step, copied));
+        self.offer_after(self.copy_costs.handover(self.rank, peer), step, peer);
     }
 
-    fn open_receive(&mut self, _: HalfTransfer<'r>) {}
+    fn is_free(&mut self, step: usize, peer: usize) -> bool {
+        let lane = &self.lanes[self.lane(step, peer)];
+        lane.offered.is_infinite() && lane.taken <= self.now
+    }
 
-    fn receive(&mut self, transfer: HalfTransfer<'r>, _: RecvOp<'_>, due: Due) -> Received {
-        let (rank, from, now) = (self.rank, transfer.peer, self.now);
-        let VirtualLane { offered, step, .. } = *self.lane(transfer);
+    fn take(&mut self, step: usize, from: usize) -> bool {
+        let (rank, now, lane) = (self.rank, self.now, self.lane(step, from));
+        let VirtualLane {
+            offered,
+            step: sent_in,
+            ..
+        } = self.lanes[lane];
         if offered > now {
-            return Received::Nothing;
+            return false;
         }
         // An idle sender helps to copy a long message.
-        let long = self.copy_costs.step_bytes(rank, transfer.step) >= MIN_LONG_BYTES;
+        let long = self.copy_costs.step_bytes(rank, step) >= MIN_LONG_BYTES;
         let helped = self.run.both_copy() && long && self.is_idle(from);
-        let sent = self.copy_costs.step(from, step).reads();
+        let sent = self.copy_costs.step(from, sent_in).reads();
         let data = sent.first().copied().unwrap_or(Span::new(0, 0));
         let core = self.copy_costs.core(rank);
         let how = if helped {
@@ -129,43 +125,30 @@ impl<'r> Carrier<'r> for VirtualMessages<'_> {
         } else {
             CopyMode::Cached
         };
-        let mine = (rank, transfer.step);
         // If it crosses one in the other direction, the line that both are on moves once more:
         // before the message is copied, or meanwhile if it has come long ago.
-        let line = if how == CopyMode::Ahead && self.crosses(transfer, offered) {
+        let line = if how == CopyMode::Ahead && self.crosses(lane, offered) {
             self.copy_costs.handover(from, rank) / 2.0
         } else {
             0.0
         };
         let late = (offered + line - now).max(0.0);
         let line = if late > 0.0 { 0.0 } else { line };
-        self.work(late + self.copy_costs.take((from, step), mine, how, line));
+        let time = self
+            .copy_costs
+            .take((from, sent_in), (rank, step), how, line);
+        self.work(late + time);
         let now = self.now;
         if helped {
             self.busy[from] = now;
         }
         let taken = self.waiting[rank].iter().position(|&seen| seen == offered);
         taken.map(|at| self.waiting[rank].swap_remove(at));
-        let lane = self.lane(transfer);
-        (lane.offered, lane.taken) = (f64::INFINITY, now);
-        Received::Done(due.ends(0.0)[1])
+        (self.lanes[lane].offered, self.lanes[lane].taken) = (f64::INFINITY, now);
+        true
     }
 
-    fn is_free(&mut self, transfer: HalfTransfer<'r>) -> bool {
-        let now = self.now;
-        let lane = self.lane(transfer);
-        lane.offered.is_infinite() && lane.taken <= now
-    }
-
-    fn send(&mut self, transfer: HalfTransfer<'r>, _: f64, copy_to: Option<(&Slots, u32)>) {
-        let copied = copy_to.is_some();
-        self.work(self.copy_costs.put(self.rank, transfer.step, copied));
-        let handover = self.copy_costs.handover(self.rank, transfer.peer);
-        self.offer(transfer, handover);
-    }
-
-    fn local(&mut self, dst: &[Span], _: &[Span], op: RecvOp<'_>) {
-        let combines = matches!(op, RecvOp::Reduce(..));
-        self.work(self.copy_costs.local(self.rank, total_len(dst), combines));
+    fn local(&mut self, elements: usize, combines: bool) {
+        self.work(self.copy_costs.local(self.rank, elements, combines));
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Ranks are assigned to the cores round-robin, and each core polls its ranks cyclically. A polled
 //! rank progresses as far as it can: the executors of a team's runs execute its program
-//! (`VirtualRun`). Their carrier (`Messages`) moves nothing; offering and taking messages, copies
-//! and combinations use the core's time. The core then switches to the next rank, whether or not
+//! (`VirtualRun`). Nothing is moved: offering and taking messages, copies and combinations use the
+//! core's time (`VirtualMessages`). The core then switches to the next rank, whether or not
 //! that rank can progress, as yielding ranks do. The order in which a core polls its ranks is up to
 //! the operating system, so the estimate is the mean over a few orders.
 //!
@@ -181,11 +181,8 @@ fn poll_until_done(
         };
         let rank = core.ranks[core.next];
         let free = core.now.max(messages.busy[rank]);
-        (messages.rank, messages.now, messages.progressed) = (rank, free, false);
-        if !ranks.is_done(rank) {
-            ranks.poll(rank, messages)?;
-        }
-        let progressed = messages.progressed;
+        (messages.rank, messages.now) = (rank, free);
+        let progressed = !ranks.is_done(rank) && ranks.poll(rank, messages)?;
         core.now = messages.now;
         if progressed {
             core.idle = 0;
