@@ -113,6 +113,13 @@ impl Ports {
         }
     }
 
+    /// Whether programs that are planned for the ports `used` take the same time on these: nothing
+    /// that waits there need not here, and the other way round.
+    pub(crate) fn times_as(self, used: Ports) -> bool {
+        let frees_a_direction = self.can_exchange() && !used.can_exchange();
+        self == used || (self.waits_by_list() && !frees_a_direction)
+    }
+
     /// Whether the lists of a port wait for each other, except for steps with the same partner.
     #[doc(hidden)]
     pub fn has_calls(self) -> bool {

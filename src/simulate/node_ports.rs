@@ -14,7 +14,8 @@ use crate::schedule::{Direction, Schedule, SharedPort};
 impl Schedule {
     /// The same schedule on a machine whose nodes have `k` ports each, through which all transfers
     /// between nodes pass: `k` out and `k` in, or `k` for both directions if the ranks are
-    /// unidirectional. `nodes` lists the ranks of each node; transfers of other ranks are not
+    /// unidirectional. Each serves one transfer after another, that of ranks with ports for calls,
+    /// too. `nodes` lists the ranks of each node; transfers of other ranks are not
     /// limited at their end. Shared ports that the schedule had are dropped.
     ///
     /// Ports grant the transfer that is ready first under `cost` without overlap; ties go to the

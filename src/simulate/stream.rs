@@ -71,8 +71,9 @@ pub struct Timed {
 /// without overlap; a schedule that deadlocks then has the rounds that it has with overlap.
 ///
 /// The time is linear in the number of steps for programs whose windows stay narrow (see the
-/// module's documentation in the source). Programs with ports for calls or with shared ports are
-/// stored, and timed by the graph of their steps, in linear time.
+/// module's documentation in the source). Programs for ports where a transfer waits for more than
+/// its list (those for calls), or with shared ports, are stored, and timed by the graph of their
+/// steps, in linear time.
 ///
 /// ```
 /// use oneport::{CostModel, Request, simulate};
@@ -112,7 +113,7 @@ pub(crate) fn stream_within(
     let ranks = programs.ranks();
     programs.collective().fits_ranks(ranks)?;
     if !programs.ports().waits_by_list() || !programs.shared_ports().is_empty() {
-        // Which steps share a port for calls depends on their partners: windows know lists alone.
+        // Windows know lists alone: which steps share a port for calls depends on their partners.
         // Transfers that wait for ports of several ranks fall far behind those of other ports, so
         // that windows would have to hold most of a program.
         let schedule = programs.materialize()?.with_element_bytes(element_bytes);

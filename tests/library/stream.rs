@@ -91,7 +91,7 @@ fn streams_of_every_algorithm_take_the_simulated_time() {
 /// The times of two ranks, where they are those of all, against those of a simulation of all.
 #[test]
 fn planned_programs_take_the_time_of_the_stored_schedule() {
-    let ports = [Ports::UNI, Ports::BI];
+    let ports = Ports::KINDS;
     let ks = cases(vec![1, 3], vec![1, 2, 3]).into_iter();
     let ports: Vec<_> = ks.map(|k| ports.map(|ports| ports.with_k(k))).collect();
     let mut sample = Sample::each(11);

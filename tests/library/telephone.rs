@@ -123,3 +123,8 @@ fn files_name_the_port_model() {
     );
     assert_eq!(Schedule::from_json(&text).unwrap(), schedule);
 }
+
+#[test]
+fn help_names_all_port_models() {
+    assert_eq!(Ports::USAGE, Ports::NAMES.join("|"));
+}

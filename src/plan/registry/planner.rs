@@ -95,8 +95,8 @@ impl Planned {
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>> {
         let (programs, bytes) = (self.programs(), self.element_bytes());
-        if self.ports().can_exchange() && !programs.ports().can_exchange() {
-            // Both directions of a port run at once where the programs let them.
+        if !self.ports().times_as(programs.ports()) {
+            // As both directions of a port run at once where the programs let them.
             let schedule = self.store()?;
             return simulate::stream_within(&schedule, cost, bytes, limit, watch);
         }

@@ -33,7 +33,7 @@ impl PortModels {
     pub(in crate::plan) fn uses(self, ports: Ports) -> impl Iterator<Item = Ports> {
         let k = ports.k();
         let others = if !ports.can_exchange() {
-            (k > 1).then(|| Ports::BI.with_k(k / 2))
+            (k > 1 && ports.waits_by_list()).then(|| Ports::BI.with_k(k / 2))
         } else {
             // For algorithms for both see `one_way`.
             (ports.has_calls() || self == PortModels::Uni).then(|| Ports::UNI.with_k(k))

@@ -91,10 +91,10 @@ impl Variant {
         let mut variant = self.clone();
         variant.request.ports = self.used;
         let best = best_on_used_ports(&variant, max_transfers)?;
-        if self.leaves_directions_idle() && best.time.is_finite() {
-            self.improved(best, max_transfers)
-        } else {
+        if self.takes_time_of_used() || !best.time.is_finite() {
             Ok(best)
+        } else {
+            self.improved(best, max_transfers)
         }
     }
 

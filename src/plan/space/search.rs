@@ -7,22 +7,28 @@
 //! [`Request::plan_best`] comes to a time so:
 //!
 //! - [`choose`] makes the [`Space`] and searches it by [`best_first`], with [`Model`];
-//! - `offer` makes each algorithm an [`Offer`], by its fastest variant (`fastest_within`);
-//! - [`Evaluator::settle`] gives a variant its segments. If it searches for them, it times all that
-//!   it tries (`try_split` in `plan/segments/equal.rs`) and has the best one's time;
-//! - [`Evaluator::time`] times the others: segments are given, or the vector is not split;
-//! - either ends in [`Variant::time_within`], below. Two searches for segments have other times:
-//!   that of uni-greedy has an evaluator of its own, and for schedules too long to simulate there
-//!   is an upper bound (not `Best::executed`), which commands do not take as a time.
+//! - `offer` makes each algorithm an [`Offer`] by its variant ([`variant_of`]: the only one, or the
+//!   fastest, `fastest_within`); those put off come after all;
+//! - [`Evaluator::settle`] gives a variant its segments. If it searches for them
+//!   (`plan/segments/equal.rs`), it times all that it tries (`try_split`) and has the best one's
+//!   time, unless these are of unequal sizes. Some rows search by themselves (`BestSegment::Own`);
+//!   where a variant uses one direction of ports that have both, the best ones for one direction
+//!   are timed again (`improved`);
+//! - [`Evaluator::time`] times what has no time yet;
+//! - either ends in steps 1 and 2 below. Two searches for segments have other times: that of
+//!   uni-greedy has an evaluator of its own, and for schedules too long to simulate there is an
+//!   upper bound (not `Best::executed`), which commands do not take as a time.
 //!
 //! The commands come by `PlanTask::choose` (`crates/app/src/task.rs`), with an evaluator
-//! (`Evaluation`, `task/evaluation.rs`) that looks at memory and progress, too, and chooses
-//! segments before the root where nodes share ports (`knows_segments`). A native run asks the
-//! native estimate first; a single variant is timed by no more than the search for its segments;
-//! for sums of floats, two forms of the chosen one are compared (`in_common_order`). `compare` asks
-//! `Evaluation::variant_of` for the variant of each algorithm, and times that by `Planned::timed`,
-//! stored first where links differ, nodes share ports or the planner does not stream
-//! (`PlanTask::streams`).
+//! (`Evaluation`, `task/evaluation.rs`) that looks at memory and progress, too, times stored
+//! schedules where nodes share ports, and chooses segments before the root there
+//! (`knows_segments`). A native run asks the native estimate first, which takes of each algorithm
+//! the variant that is best in the model; a single variant is timed by no more than the search for
+//! its segments; for sums of floats, two forms of the chosen one are compared (`in_common_order`).
+//! `compare` asks `Evaluation::variant_of` for the variant of each algorithm, and times that by
+//! `Planned::timed`, stored first where links differ, nodes share ports, runs are measured, too, or
+//! the planner does not stream (`PlanTask::streams`); with `--late` and `--trials` the graph of a
+//! stored schedule is timed again for each arrival.
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
@@ -30,19 +36,21 @@
 //!
 //! 1. [`Variant::closed_form`]: the formula of the row, or of the one with the same schedule
 //!    (`Algorithm::planned_as`), where one holds for the costs
-//!    (`Request::closed_forms_hold`) and this use of the ports; its messages cost what
-//!    `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
+//!    (`Request::closed_forms_hold`), the ports and this use of them, and the root; its messages
+//!    cost what `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
 //!    (`Algorithm::effective`);
 //! 2. else [`Variant::planned`] by the row's planner (`plan/registry/planner.rs`): a stored
-//!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`, which searches again
-//!    for its parts, as the rows `composed` and `gossip` do; split-binary's allreduce, planned
-//!    directly, asks [`Algorithm::time`] of three broadcasts), or programs that are made as they
-//!    are timed (the others), stored first where they use one direction of ports that have both
-//!    (`Planned` in `plan/registry/planner.rs`). `simulate::stream` times either
-//!    (`Planned::timed_within`): by the graph of the steps where a port has calls; by two ranks
-//!    where all do the same, links and machine are ideal and nothing overlaps; else by all. A
-//!    planner that looks at the arrivals of late ranks plans also without them, and the faster
-//!    schedule is taken.
+//!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`), or programs that are
+//!    made as they are timed (the others), stored first where they take another time on the ports
+//!    of the request (`Planned` in `plan/registry/planner.rs`). `simulate::stream` times either
+//!    (`Planned::timed_within`): by the graph of the steps where a transfer waits for more than its
+//!    list, or ranks share a port; by two ranks where all do the same, links and machine are ideal
+//!    and nothing overlaps; else by all.
+//!
+//! Planners that take times themselves: `Composed` searches for its parts by [`best_first`], as the
+//! rows `composed` and `gossip` do; a multicast and split-binary's allreduce ask [`Algorithm`] for
+//! broadcasts; trees of a gather are planned twice where copies overlap communication, and those
+//! rows that look at late arrivals also without these, and the faster schedule is taken.
 //!
 //! Among equal times, the earlier algorithm wins: the first in the registry.
 
@@ -339,7 +347,8 @@ impl Algorithm {
     /// - the costs are not those that it is stated for,
     /// - links differ, or computation overlaps communication,
     /// - the root is to be searched for,
-    /// - it is for unidirectional ports, and the request has bidirectional ones,
+    /// - it uses one direction of ports that have both,
+    /// - the ports are for calls,
     /// - rank 0 forwards the result to the root.
     pub fn closed_form(&self, request: &Request) -> Option<f64> {
         let mut variant = Variant::of(self, request);

@@ -118,10 +118,10 @@ impl Variant {
         Cow::Owned(self.request.clone().ports(self.used))
     }
 
-    /// Whether both directions of a port are used one at a time: the schedule may take less time
-    /// than on unidirectional ports.
-    pub(in crate::plan) fn leaves_directions_idle(&self) -> bool {
-        self.request.ports.can_exchange() && !self.used.can_exchange()
+    /// Whether it takes the time that it takes on the used ports. If it uses both directions of a
+    /// port one at a time, it may take less.
+    pub(in crate::plan) fn takes_time_of_used(&self) -> bool {
+        self.request.ports.times_as(self.used)
     }
 
     /// Its time as executed by a closed form: see [`Algorithm::closed_form`].
@@ -133,7 +133,7 @@ impl Variant {
         let holds = request.ranks > 0 && request.closed_forms_hold();
         let holds = holds && !request.is_forwarded() && !algorithm.searches_root(request);
         let holds = holds && request.ports.waits_by_list();
-        if !holds || self.leaves_directions_idle() {
+        if !holds || !self.takes_time_of_used() {
             return None;
         }
         algorithm.closed_form_on_ports(&self.on_used_ports())
@@ -146,6 +146,7 @@ impl Variant {
             algorithm, request, ..
         } = self;
         let covered = self.used == request.ports && algorithm.ports.allow(request.ports);
+        let covered = covered && request.ports.waits_by_list();
         let covered = covered && request.ranks > 3 && request.elements() > 0;
         let covered = covered && !request.is_forwarded() && request.closed_forms_hold();
         let published = algorithm.published.filter(|_| covered)?;

@@ -7,7 +7,7 @@ use crate::schedule::collective::Collective;
 use crate::schedule::{DynScheduleSource, Layout, ScheduleSource, Step};
 
 /// Two ranks with the program of rank 0, for [uniform](ScheduleSource::is_uniform) programs. On
-/// unidirectional ports, where half of the ranks receive first, rank 1 does.
+/// ports that cannot relay, where half of the ranks receive first, rank 1 does.
 pub(super) struct Two<'a>(pub(super) &'a dyn DynScheduleSource);
 
 impl<'a> ScheduleSource for Two<'a> {

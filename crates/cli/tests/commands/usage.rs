@@ -668,7 +668,7 @@ fn goal_is_written_in_the_form_that_can_have_the_schedule() {
     let export = "export goal broadcast -p 4 -a binomial --ports uni";
     assert!(text(export).contains("\"timed\":true"));
     let said = notes(export);
-    let why = "these ports are unidirectional; the timed form may take it, and is written";
+    let why = "those with unidirectional ports do not; the timed form may take it, and is written";
     assert!(said.contains(why), "{said}");
     let message = failure(&mut oneport(&format!("{export} --form uniform")), 2);
     assert!(message.contains("unidirectional"), "{message}");

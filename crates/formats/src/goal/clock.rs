@@ -104,7 +104,10 @@ impl GoalClock {
         let why = if ports.has_calls() {
             "LogGOPSim knows no calls, with one partner at a time"
         } else if uniform && !ports.can_relay() {
-            "LogGOPSim's hosts send and receive at once, these ports are unidirectional"
+            let ports = ports.in_words();
+            return Ok(Cow::Owned(format!(
+                "LogGOPSim's hosts send and receive at once, those with {ports} do not"
+            )));
         } else if cost.links().is_some() {
             "LogGOPSim has one L and one g, these costs differ between ranks"
         } else if cost.overlaps() {
