@@ -284,13 +284,13 @@ impl Stuck<'_> {
         } else {
             format!("port {port}")
         };
-        let which = match (self.ports.can_relay(), b.is_send()) {
-            (true, true) => format!("{which} out"),
-            (true, false) => format!("{which} in"),
-            (false, _) => which,
+        let side = match (self.ports.can_relay(), a.is_send(), b.is_send()) {
+            (true, true, true) => " out",
+            (true, false, false) => " in",
+            _ => "",
         };
         let message = format!(
-            "rank {rank} needs two ports at once: step {earlier} ({}) and step {step} ({}) wait for each other, but share {which}",
+            "rank {rank} needs two ports at once: step {earlier} ({}) and step {step} ({}) wait for each other, but share {which}{side}",
             named(a),
             named(b)
         );

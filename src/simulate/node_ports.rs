@@ -14,9 +14,9 @@ use crate::schedule::{Direction, Schedule, SharedPort};
 impl Schedule {
     /// The same schedule on a machine whose nodes have `k` ports each, through which all transfers
     /// between nodes pass: `k` out and `k` in, or `k` for both directions if the ranks are
-    /// unidirectional. Each serves one transfer after another, that of ranks with ports for calls,
-    /// too. `nodes` lists the ranks of each node; transfers of other ranks are not
-    /// limited at their end. Shared ports that the schedule had are dropped.
+    /// unidirectional. Where ranks have ports for calls they are out and in, too: the two of a node
+    /// may serve different nodes at once. `nodes` lists the ranks of each node; transfers of other
+    /// ranks are not limited at their end. Shared ports that the schedule had are dropped.
     ///
     /// Ports grant the transfer that is ready first under `cost` without overlap; ties go to the
     /// longest wait. A transfer takes the port that has been free longest. This order becomes part

@@ -101,9 +101,9 @@ struct HeadLine<'a> {
 /// # Errors
 /// In the uniform form: unidirectional ports, messages of different sizes, costs that
 /// differ between ranks, transfers that use ports of different numbers at their ends, latency and
-/// eager sends. In the timed form: several ports of a kind, several latencies. In both: messages
-/// without any element, overlap, and times that are not whole in any decimal unit. In all forms:
-/// shared ports, and a schedule that the model cannot time.
+/// eager sends. In the timed form: several ports of a kind, several latencies. In both: ports for
+/// calls, messages without any element, overlap, and times that are not whole in any decimal unit.
+/// In all forms: shared ports, and a schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &GoalOptions) -> Result<Written> {
     ensure_own_ports(schedule, "GOAL")?;
     let simulation = schedule.simulate(&options.cost)?;

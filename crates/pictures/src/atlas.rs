@@ -27,7 +27,7 @@ pub const SEGMENTS: usize = 4;
 pub const VECTOR_BYTES: usize = 1680;
 /// As [`VECTOR_BYTES`].
 pub const BLOCK_BYTES: usize = 120;
-/// The port models that algorithms are planned for; telephone ports take schedules of the first.
+/// The port models that algorithms are planned for; others take schedules of the first.
 pub const PORTS: [Ports; 2] = [Ports::UNI, Ports::BI];
 
 const COSTS: &str = include_str!("atlas/costs.js");

@@ -191,8 +191,12 @@ pub fn solve(
     method: SolveMethod,
 ) -> Result<Solution> {
     if !ports.waits_by_list() {
+        let models = Ports::KINDS
+            .into_iter()
+            .filter(|ports| ports.waits_by_list());
+        let models = models.map(Ports::name).collect::<Vec<_>>().join(" or ");
         return Err(Error::usage(format!(
-            "steady-state throughput is for uni or bi ports, not for {}",
+            "steady-state throughput is for {models} ports, not for {}",
             ports.in_words()
         )));
     }

@@ -212,9 +212,7 @@ impl Solution {
         let operation = Operation::ALL
             .into_iter()
             .find(|o| o.name() == read.collective);
-        let ports = [Ports::UNI, Ports::BI]
-            .into_iter()
-            .find(|p| p.name() == read.ports);
+        let ports = Ports::named(&read.ports).filter(|ports| ports.waits_by_list());
         let (Some(operation), Some(ports)) = (operation, ports) else {
             return Err(Error::malformed("certificate: unknown collective or ports"));
         };

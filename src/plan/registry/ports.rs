@@ -10,8 +10,9 @@ impl PortModels {
     /// Whether algorithms are planned for these very ports.
     pub(in crate::plan) fn has(self, ports: Ports) -> bool {
         match self {
-            // For calls algorithms are planned as for one direction at a time.
-            _ if ports.has_calls() => false,
+            // Where a transfer waits for more than its list, as for calls, algorithms are planned
+            // as for one direction at a time.
+            _ if !ports.waits_by_list() => false,
             PortModels::Uni => !ports.can_relay(),
             PortModels::Bi => ports.can_relay(),
             PortModels::Both | PortModels::Each => true,
@@ -36,7 +37,7 @@ impl PortModels {
             (k > 1 && ports.waits_by_list()).then(|| Ports::BI.with_k(k / 2))
         } else {
             // For algorithms for both see `one_way`.
-            (ports.has_calls() || self == PortModels::Uni).then(|| Ports::UNI.with_k(k))
+            (!ports.waits_by_list() || self == PortModels::Uni).then(|| Ports::UNI.with_k(k))
         };
         // An odd port is in no pair.
         let prefers_pairs = self == PortModels::Both && k.is_multiple_of(2);

@@ -167,7 +167,7 @@ pub enum PortModels {
 impl PortModels {
     /// Whether the port model of `ports` is included.
     pub fn allow(self, ports: Ports) -> bool {
-        let relays = ports.can_relay() && ports.k() == 1;
+        let relays = ports.can_relay() && ports.waits_by_list() && ports.k() == 1;
         self.has(ports) || !relays && self.can_use(ports)
     }
 

@@ -232,12 +232,14 @@ pub(super) fn same_port(ports: Ports, a: &Step, b: &Step) -> bool {
         }
         _ => None,
     };
-    match (port(a), port(b), ports) {
-        (Some(a), Some(b), Ports::Unidirectional { .. }) => a.0 == b.0,
-        (Some(a), Some(b), Ports::Bidirectional { .. }) => (a.0, a.1) == (b.0, b.1),
+    let (Some(a), Some(b)) = (port(a), port(b)) else {
+        return false;
+    };
+    match ports {
+        Ports::Unidirectional { .. } => a.0 == b.0,
+        Ports::Bidirectional { .. } => (a.0, a.1) == (b.0, b.1),
         // The two directions of a call run at once.
-        (Some(a), Some(b), Ports::Telephone { .. }) => a.0 == b.0 && (a.1 == b.1 || a.2 != b.2),
-        _ => false,
+        Ports::Telephone { .. } => a.0 == b.0 && (a.1 == b.1 || a.2 != b.2),
     }
 }
 

@@ -32,10 +32,10 @@ impl GoalClock {
     pub(super) fn new(schedule: &Schedule, options: &GoalOptions) -> Result<GoalClock> {
         let (form, ports) = (options.form, schedule.ports());
         let (uniform, timed) = (form == GoalForm::Uniform, form == GoalForm::Timed);
-        let calls = ports.has_calls();
+        let by_list = ports.waits_by_list();
         let refuse = |why: &str| {
             let form = if uniform { "uniform" } else { "timed" };
-            let other = if uniform && !calls { "timed" } else { "bytes" };
+            let other = if uniform && by_list { "timed" } else { "bytes" };
             Err(Error::usage(format!(
                 "the {form} form of GOAL: {why}; the {other} form may take it"
             )))
@@ -101,7 +101,7 @@ impl GoalClock {
         let latency = cost.latency_between(0, 0);
         let first = lengths.first().copied().unwrap_or(1);
         let differs = lengths.iter().find(|&&n| n != first).filter(|_| uniform);
-        let why = if ports.has_calls() {
+        let why = if !ports.waits_by_list() {
             "LogGOPSim knows no calls, with one partner at a time"
         } else if uniform && !ports.can_relay() {
             let ports = ports.in_words();
