@@ -34,7 +34,7 @@ class PlanMore(TypedDict, total=False):
     latency: float | str | None
     """Time from the start of a message at its sender to its start at its receiver, which keeps no port [default: 0]"""
     node_ports: int | str | None
-    """Number of ports of each kind that a node has, through which all messages between nodes pass [default: those of its ranks]"""
+    """Number of ports of each kind that a node has, through which all messages between nodes pass: out and in, also where ranks have telephone ports [default: those of its ranks]"""
     nodes: int | str | None
     """Number of nodes, of consecutive ranks [default: the nodes that --costs shows]"""
     op: Literal["sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor", "minloc", "maxloc", "affine"] | None
@@ -60,7 +60,7 @@ class PlanMore(TypedDict, total=False):
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
-    """Size of a segment; the last may be smaller [default: the best for the cost model]"""
+    """Size of a segment; the last may be smaller; the algorithm chosen is then one that segments, if any does [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
     """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     sizes: int | str | Sequence[int | str] | None
@@ -104,7 +104,7 @@ class LoadOptions(TypedDict, total=False):
     latency: float | str | None
     """Time from the start of a message at its sender to its start at its receiver, which keeps no port [default: 0]"""
     node_ports: int | str | None
-    """Number of ports of each kind that a node has, through which all messages between nodes pass [default: those of its ranks]"""
+    """Number of ports of each kind that a node has, through which all messages between nodes pass: out and in, also where ranks have telephone ports [default: those of its ranks]"""
     nodes: int | str | None
     """Number of nodes, of consecutive ranks [default: the nodes that --costs shows]"""
     op: Literal["sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor", "minloc", "maxloc", "affine"] | None
@@ -134,7 +134,7 @@ class LoadOptions(TypedDict, total=False):
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
-    """Size of a segment; the last may be smaller [default: the best for the cost model]"""
+    """Size of a segment; the last may be smaller; the algorithm chosen is then one that segments, if any does [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
     """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None
@@ -188,7 +188,7 @@ class CheckOptions(TypedDict, total=False):
     max_errors: int | str | None
     """Report at most this many errors in full"""
     node_ports: int | str | None
-    """Number of ports of each kind that a node has, through which all messages between nodes pass [default: those of its ranks]"""
+    """Number of ports of each kind that a node has, through which all messages between nodes pass: out and in, also where ranks have telephone ports [default: those of its ranks]"""
     nodes: int | str | None
     """Number of nodes, of consecutive ranks [default: the nodes that --costs shows]"""
     op: Literal["sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor", "minloc", "maxloc", "affine"] | None
@@ -216,7 +216,7 @@ class CheckOptions(TypedDict, total=False):
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
-    """Size of a segment; the last may be smaller [default: the best for the cost model]"""
+    """Size of a segment; the last may be smaller; the algorithm chosen is then one that segments, if any does [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
     """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None
@@ -264,7 +264,7 @@ class SimulateMore(TypedDict, total=False):
     latency: float | str | None
     """Time from the start of a message at its sender to its start at its receiver, which keeps no port [default: 0]"""
     node_ports: int | str | None
-    """Number of ports of each kind that a node has, through which all messages between nodes pass [default: those of its ranks]"""
+    """Number of ports of each kind that a node has, through which all messages between nodes pass: out and in, also where ranks have telephone ports [default: those of its ranks]"""
     nodes: int | str | None
     """Number of nodes, of consecutive ranks [default: the nodes that --costs shows]"""
     op: Literal["sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor", "minloc", "maxloc", "affine"] | None
@@ -296,7 +296,7 @@ class SimulateMore(TypedDict, total=False):
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
-    """Size of a segment; the last may be smaller [default: the best for the cost model]"""
+    """Size of a segment; the last may be smaller; the algorithm chosen is then one that segments, if any does [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
     """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None
@@ -356,7 +356,7 @@ class CompareOfSchedule(TypedDict, total=False):
     latency: float | str | None
     """Time from the start of a message at its sender to its start at its receiver, which keeps no port [default: 0]"""
     node_ports: int | str | None
-    """Number of ports of each kind that a node has, through which all messages between nodes pass [default: those of its ranks]"""
+    """Number of ports of each kind that a node has, through which all messages between nodes pass: out and in, also where ranks have telephone ports [default: those of its ranks]"""
     nodes: int | str | None
     """Number of nodes, of consecutive ranks [default: the nodes that --costs shows]"""
     op: Literal["sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor", "minloc", "maxloc", "affine"] | None
@@ -388,7 +388,7 @@ class CompareOfSchedule(TypedDict, total=False):
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
-    """Size of a segment; the last may be smaller [default: the best for the cost model]"""
+    """Size of a segment; the last may be smaller; the algorithm chosen is then one that segments, if any does [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
     """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None
@@ -446,7 +446,7 @@ class CompareMore(TypedDict, total=False):
     latency: float | str | None
     """Time from the start of a message at its sender to its start at its receiver, which keeps no port [default: 0]"""
     node_ports: int | str | None
-    """Number of ports of each kind that a node has, through which all messages between nodes pass [default: those of its ranks]"""
+    """Number of ports of each kind that a node has, through which all messages between nodes pass: out and in, also where ranks have telephone ports [default: those of its ranks]"""
     nodes: int | str | None
     """Number of nodes, of consecutive ranks [default: the nodes that --costs shows]"""
     op: Literal["sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor", "minloc", "maxloc", "affine"] | None
@@ -476,7 +476,7 @@ class CompareMore(TypedDict, total=False):
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
-    """Size of a segment; the last may be smaller [default: the best for the cost model]"""
+    """Size of a segment; the last may be smaller; the algorithm chosen is then one that segments, if any does [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
     """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     show: Literal["time", "ratio", "bound", "bandwidth"] | None
@@ -528,7 +528,7 @@ class DrawOptions(TypedDict, total=False):
     latency: float | str | None
     """Time from the start of a message at its sender to its start at its receiver, which keeps no port [default: 0]"""
     node_ports: int | str | None
-    """Number of ports of each kind that a node has, through which all messages between nodes pass [default: those of its ranks]"""
+    """Number of ports of each kind that a node has, through which all messages between nodes pass: out and in, also where ranks have telephone ports [default: those of its ranks]"""
     nodes: int | str | None
     """Number of nodes, of consecutive ranks [default: the nodes that --costs shows]"""
     op: Literal["sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor", "minloc", "maxloc", "affine"] | None
@@ -558,7 +558,7 @@ class DrawOptions(TypedDict, total=False):
     seed: int | str | None
     """Where random sizes start from, for --dist [default: 1]"""
     segment: int | str | None
-    """Size of a segment; the last may be smaller [default: the best for the cost model]"""
+    """Size of a segment; the last may be smaller; the algorithm chosen is then one that segments, if any does [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
     """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None

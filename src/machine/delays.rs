@@ -81,7 +81,8 @@ static IDEAL: Delays = Delays {
 /// Late ranks, latency and eager sends: see [the rules of time](crate::rules).
 impl CostModel {
     /// The same model with ranks that arrive late: `arrivals[rank]` is the time from which the
-    /// ports and the computation of the rank are available. None means that all are at time 0.
+    /// ports and the computation of the rank are available. None, or zeros alone, mean that all are
+    /// at time 0.
     ///
     /// ```
     /// use oneport::{CostModel, Request};
@@ -92,7 +93,8 @@ impl CostModel {
     /// ```
     #[must_use]
     pub fn arrivals(self, arrivals: Vec<f64>) -> Self {
-        self.with_delays(|delays| delays.arrivals = arrivals)
+        let are_late = arrivals.iter().any(|&at| at != 0.0);
+        self.with_delays(|delays| delays.arrivals = if are_late { arrivals } else { Vec::new() })
     }
 
     /// The same model with this time from the start of a message at its sender to its start at its

@@ -153,7 +153,8 @@ options! {
         /// by a factor of 4, and 8,1KiB lists [default: 64KiB]
         pub(crate) bytes: Option<Ranges> = Sizes,
 
-        /// Size of a segment; the last may be smaller [default: the best for the cost model]
+        /// Size of a segment; the last may be smaller; the algorithm chosen is then one that
+        /// segments, if any does [default: the best for the cost model]
         pub(crate) segment: Option<u64> = Segment {
             conflicts: &["segments", "segment_sizes"], heading: Some("Segments"),
         },

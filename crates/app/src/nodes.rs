@@ -11,7 +11,7 @@ options! {
     #[derive(Debug, Clone, Default)]
     pub(crate) struct NodeArgs {
         /// Number of ports of each kind that a node has, through which all messages between nodes
-        /// pass [default: those of its ranks]
+        /// pass: out and in, also where ranks have telephone ports [default: those of its ranks]
         pub(crate) node_ports: Option<usize> = Count { value: "K" },
 
         /// Number of nodes, of consecutive ranks [default: the nodes that --costs shows]

@@ -15,7 +15,8 @@ use crate::plan::{Request, Segments};
 pub struct Choice {
     /// The variant: algorithm, ports, root and segments.
     pub variant: Variant,
-    /// The time by the evaluator, in its unit.
+    /// The time by the evaluator, in its unit. In the model it is an upper bound where segments are
+    /// searched for among schedules that are too long to simulate (`Best::executed`).
     pub time: f64,
 }
 

@@ -12,23 +12,34 @@
 //! - [`Evaluator::settle`] gives a variant its segments. If it searches for them
 //!   (`plan/segments/equal.rs`), it times all that it tries (`try_split`) and has the best one's
 //!   time, unless these are of unequal sizes. Some rows search by themselves (`BestSegment::Own`);
-//!   where a variant uses one direction of ports that have both, the best ones for one direction
-//!   are timed again (`improved`);
+//!   where a variant takes another time on its ports than on those that it is planned for
+//!   (`takes_time_of_used`), a shorter search begins with the best ones for these (`improved`);
 //! - [`Evaluator::time`] times what has no time yet;
 //! - either ends in steps 1 and 2 below. Two searches for segments have other times: that of
 //!   uni-greedy has an evaluator of its own, and for schedules too long to simulate there is an
 //!   upper bound (not `Best::executed`), which commands do not take as a time.
 //!
-//! The commands come by `PlanTask::choose` (`crates/app/src/task.rs`), with an evaluator
-//! (`Evaluation`, `task/evaluation.rs`) that looks at memory and progress, too, times stored
-//! schedules where nodes share ports, and chooses segments before the root there
-//! (`knows_segments`). A native run asks the native estimate first, which takes of each algorithm
-//! the variant that is best in the model; a single variant is timed by no more than the search for
-//! its segments; for sums of floats, two forms of the chosen one are compared (`in_common_order`).
-//! `compare` asks `Evaluation::variant_of` for the variant of each algorithm, and times that by
-//! `Planned::timed`, stored first where links differ, nodes share ports, runs are measured, too, or
-//! the planner does not stream (`PlanTask::streams`); with `--late` and `--trials` the graph of a
-//! stored schedule is timed again for each arrival.
+//! Others come with differences:
+//!
+//! - Commands that plan one schedule (`PlanTask::choose` in `crates/app/src/task.rs`) have an
+//!   evaluator (`Evaluation`, `task/evaluation.rs`) that looks at memory and progress, too, times
+//!   stored schedules where nodes share ports, and chooses segments before the root there
+//!   (`knows_segments`). Given several segments, they leave out algorithms that do not split the
+//!   vector (`candidates`). They choose the parts of a composition once, for the request
+//!   (`task/selection.rs`), [`choose`] for each variant. A single variant is timed by no more than
+//!   the search for its segments. For sums of floats, two forms of the chosen one are compared
+//!   (`in_common_order`).
+//! - A native run on threads, of few ranks, with a profile and without costs as options, asks the
+//!   native estimate first (`on_cores`; `oneport_measure::estimate`). It takes ports and root of
+//!   the best variant in the model, numbers of segments of its own, and of those within 2% of the
+//!   fastest the one of the smallest volume.
+//! - `compare` asks `Evaluation::variant_of` for the variant of each algorithm, and times that by
+//!   `Planned::timed`, stored first where links differ, nodes share ports, runs are measured, too,
+//!   or the planner does not stream (`PlanTask::streams`). With `--late` and `--trials`
+//!   (`compare/late.rs`) programs that are streamed, and algorithms that look at arrivals, are
+//!   planned and timed anew for each arrival; of the others the graph is.
+//! - `--same-bits=tree` compares `variant_of` of all, and guidelines, synthesis and `tune` ask the
+//!   library, as above or as follows.
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
@@ -48,11 +59,11 @@
 //!    and nothing overlaps; else by all.
 //!
 //! Planners that take times themselves: `Composed` searches for its parts by [`best_first`], as the
-//! rows `composed` and `gossip` do; a multicast and split-binary's allreduce ask [`Algorithm`] for
-//! broadcasts; trees of a gather are planned twice where copies overlap communication, and those
-//! rows that look at late arrivals also without these, and the faster schedule is taken.
+//! rows `composed` and `gossip` do; a multicast and the allreduces of split-binary and out-of-order
+//! compare broadcasts; trees of a gather are planned twice where copies overlap communication, and
+//! those rows that look at late arrivals also without these, and the faster schedule is taken.
 //!
-//! Among equal times, the earlier algorithm wins: the first in the registry.
+//! Among equal times in the model, the earlier algorithm wins: the first in the registry.
 
 use std::cell::Cell;
 
@@ -68,7 +79,7 @@ use crate::plan::{Request, Segments};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-/// Algorithms with their times.
+/// Algorithms with their times. Those that were put off and cannot win are not in it.
 #[derive(Debug, Clone)]
 pub struct Ranking {
     /// Those with a time, fastest first; among equal times, in the order of the algorithms.
@@ -176,8 +187,8 @@ pub fn variant_of<E: Evaluator>(
     evaluator.settle(variants.next().expect(ONE_AT_LEAST), &space.segments)
 }
 
-/// The first of the fastest variants; those that are refused are left out. `None` if all times are
-/// larger than `limit`.
+/// The first of the fastest variants; those that are refused are left out. `None` if all times turn
+/// out to be larger than `limit`.
 ///
 /// # Errors
 /// The refusal of the first variant if all are refused.
@@ -201,7 +212,7 @@ fn time_of(choice: &Option<Choice>) -> f64 {
     choice.as_ref().map_or(f64::INFINITY, |choice| choice.time)
 }
 
-/// The variant with its time; `None` if that is larger than `limit`.
+/// The variant with its time; `None` if that is not known yet and larger than `limit`.
 fn choice_within<E: Evaluator>(
     (variant, time): Settled,
     evaluator: &E,
