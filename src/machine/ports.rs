@@ -113,8 +113,8 @@ impl Ports {
         }
     }
 
-    /// Whether programs that are planned for the ports `used` take the same time on these: nothing
-    /// that waits there need not here, and the other way round.
+    /// Whether programs that are planned for the ports `used` take the same time on these. They do
+    /// not where a transfer waits on one of the two and need not on the other.
     pub(crate) fn times_as(self, used: Ports) -> bool {
         let frees_a_direction = self.can_exchange() && !used.can_exchange();
         self == used || (self.waits_by_list() && !frees_a_direction)
