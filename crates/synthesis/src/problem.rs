@@ -110,7 +110,8 @@ impl Problem {
     pub(crate) fn validate(&self) -> Result<()> {
         let p = self.ranks;
         self.ports.validate()?;
-        if self.ports.has_calls() && self.ports.k() > 1 {
+        let is_one_call = self.ports.has_calls() && self.ports.k() == 1;
+        if !self.ports.waits_by_list() && !is_one_call {
             return Err(Error::usage("a rank takes part in one call at a time here"));
         }
         if p == 0 {

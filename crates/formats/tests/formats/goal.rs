@@ -238,7 +238,7 @@ fn what_the_uniform_form_lacks_is_refused() {
     let cost = || CostModel::new(1.0, 1.0);
     let binomial = Request::broadcast(4, 8).plan("binomial").unwrap();
     let uni = binomial.clone().with_ports(Ports::UNI).unwrap();
-    refuse(&uni, cost(), "ports are unidirectional");
+    refuse(&uni, cost(), "unidirectional ports do not");
     refuse(&binomial, cost().overlap(true), "overlaps communication");
     refuse(&binomial, cost().latency(1.0), "the timed form");
     refuse(&binomial, cost().eager(Eager::All), "the timed form");
