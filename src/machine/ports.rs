@@ -123,7 +123,10 @@ impl Ports {
     /// Whether the lists of a port wait for each other, except for steps with the same partner.
     #[doc(hidden)]
     pub fn has_calls(self) -> bool {
-        self.can_exchange() && !self.can_relay()
+        match self {
+            Ports::Telephone { .. } => true,
+            Ports::Unidirectional { .. } | Ports::Bidirectional { .. } => false,
+        }
     }
 
     /// `"uni"`, `"bi"` or `"telephone"`, as in files and options.

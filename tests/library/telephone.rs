@@ -124,7 +124,7 @@ fn files_name_the_port_model() {
     assert_eq!(Schedule::from_json(&text).unwrap(), schedule);
 }
 
-/// What forgets a model in the list of all of them does not compile here, or fails.
+/// A new model does not compile here before it has a number, which is its place in `KINDS`.
 #[test]
 fn all_port_models_are_listed() {
     for (number, ports) in Ports::KINDS.into_iter().enumerate() {

@@ -147,7 +147,8 @@ pub enum MadeFor {
     UnevenLinks,
 }
 
-/// Port models an algorithm is planned for.
+/// Port models an algorithm is planned for. Others, as for calls, take what is planned for
+/// unidirectional ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortModels {
     /// Unidirectional ports, or several bidirectional ones, each of which it uses for one direction

@@ -57,6 +57,8 @@ pub enum Method {
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
 ///   of uni-greedy is always among them. The time of planning limits the comparison of few
 ///   elements.
+/// - The allgatherv of circulant graphs: its own search. The segmented ring without overlap, and
+///   the pipelined ring of equal blocks: one segment.
 /// - Other algorithms: a search over the number of segments.
 ///
 /// After a closed form or a search, even segments of the same number and of one more and one less

@@ -21,25 +21,31 @@
 //!
 //! Others come with differences:
 //!
-//! - Commands that plan one schedule (`PlanTask::choose` in `crates/app/src/task.rs`) have an
-//!   evaluator (`Evaluation`, `task/evaluation.rs`) that looks at memory and progress, too, times
-//!   stored schedules where nodes share ports, and chooses segments before the root there
-//!   (`knows_segments`). Given several segments, they leave out algorithms that do not split the
-//!   vector (`candidates`). They choose the parts of a composition once, for the request
-//!   (`task/selection.rs`), [`choose`] for each variant. A single variant is timed by no more than
-//!   the search for its segments. For sums of floats, two forms of the chosen one are compared
-//!   (`in_common_order`).
-//! - A native run on threads, of few ranks, with a profile and without costs as options, asks the
-//!   native estimate first (`on_cores`; `oneport_measure::estimate`). It takes ports and root of
-//!   the best variant in the model, numbers of segments of its own, and of those within 2% of the
-//!   fastest the one of the smallest volume.
+//! - All commands that plan (`PlanTask`, `crates/app/src/task.rs`) have an evaluator (`Evaluation`,
+//!   `task/evaluation.rs`) that looks at memory and progress, too, times stored schedules where
+//!   nodes share ports, and chooses segments before the root there (`knows_segments`). They choose
+//!   the parts of a composition once, for the request (`task/selection.rs`), [`choose`] for each
+//!   variant.
+//! - Those that plan one schedule (`PlanTask::choose`) leave out algorithms that do not split the
+//!   vector where several segments are given (`candidates`). A single variant is timed by no more
+//!   than the search for its segments. For sums of floats, two forms of the chosen one are compared
+//!   (`in_common_order`). The time that they print is that of the schedule, simulated once more.
+//! - A native run whose options give no costs chooses under those of a built-in profile
+//!   (`run/limits.rs`), and shows the model time of those that `simulate` has. On threads, for few
+//!   ranks that arrive together, with open segments and without node ports, it asks the native
+//!   estimate first (`on_cores`; `oneport_measure::estimate`), and the model where that fails. The
+//!   estimate takes ports and root of the best variant in the model, numbers of segments of its
+//!   own, and of those within 2% of the fastest the one of the smallest volume.
 //! - `compare` asks `Evaluation::variant_of` for the variant of each algorithm, and times that by
 //!   `Planned::timed`, stored first where links differ, nodes share ports, runs are measured, too,
 //!   or the planner does not stream (`PlanTask::streams`). With `--late` and `--trials`
-//!   (`compare/late.rs`) programs that are streamed, and algorithms that look at arrivals, are
-//!   planned and timed anew for each arrival; of the others the graph is.
-//! - `--same-bits=tree` compares `variant_of` of all, and guidelines, synthesis and `tune` ask the
-//!   library, as above or as follows.
+//!   (`compare/late.rs`) variants are those for ranks that arrive together. Programs that are
+//!   streamed, and algorithms that look at arrivals (those not made for late ranks if that is
+//!   quick), are planned and timed anew for each arrival; of the others the graph is.
+//! - `--same-bits=tree` compares `variant_of` of all. Guidelines search all rows that are made for
+//!   the costs, with free copies, by [`best_first`]; `Profile::choose` asks the native estimate, or
+//!   [`choose`]; `measure::compare` has [`with_best_segments`]; synthesis and `tune` ask the
+//!   library, too.
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
@@ -59,9 +65,10 @@
 //!    and nothing overlaps; else by all.
 //!
 //! Planners that take times themselves: `Composed` searches for its parts by [`best_first`], as the
-//! rows `composed` and `gossip` do; a multicast and the allreduces of split-binary and out-of-order
-//! compare broadcasts; trees of a gather are planned twice where copies overlap communication, and
-//! those rows that look at late arrivals also without these, and the faster schedule is taken.
+//! rows `composed` and `gossip` do; a multicast takes the fastest use of ports of its broadcast;
+//! the allreduces of split-binary and out-of-order compare broadcasts; trees of a gather are
+//! planned twice where copies overlap communication, and those rows that look at late arrivals also
+//! without these, and the faster schedule is taken.
 //!
 //! Among equal times in the model, the earlier algorithm wins: the first in the registry.
 
@@ -359,7 +366,7 @@ impl Algorithm {
     /// - links differ, or computation overlaps communication,
     /// - the root is to be searched for,
     /// - it uses one direction of ports that have both,
-    /// - the ports are for calls,
+    /// - a transfer waits for more than its list, as on ports for calls,
     /// - rank 0 forwards the result to the root.
     pub fn closed_form(&self, request: &Request) -> Option<f64> {
         let mut variant = Variant::of(self, request);
