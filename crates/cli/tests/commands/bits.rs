@@ -190,6 +190,28 @@ fn same_bits_are_asked_for() {
     assert_eq!(wrong.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&wrong.stdout).contains("RANKS DIFFER"));
     text(&format!("check --schedule {file} --dtype i32 --same-bits"));
+
+    // Algorithms that lack a link are not among those of one tree. Here a ring of ranks has links.
+    let links: Vec<Vec<Option<f64>>> = (0..4)
+        .map(|from| {
+            (0..4)
+                .map(|to| ((from + to) % 2 == 1).then_some(1.0))
+                .collect()
+        })
+        .collect();
+    let costs = folder.join("links.json");
+    std::fs::write(&costs, value!({"alpha": links, "beta": links}).to_string()).unwrap();
+    let ring = format!(
+        "allreduce --bytes 16 --dtype f32 --costs {}",
+        costs.display()
+    );
+    let message = failure(
+        &mut oneport(&format!("plan {ring} -a recursive-doubling")),
+        2,
+    );
+    assert!(message.contains("have no link"), "{message}");
+    let planned = text(&format!("plan {ring} --same-bits=tree"));
+    assert!(planned.starts_with("allreduce, 4 ranks"), "{planned}");
     std::fs::remove_dir_all(&folder).unwrap();
 
     for exact in [
