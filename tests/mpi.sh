@@ -385,6 +385,10 @@ commands() {
     grep -q '^reduce,2,bi,1,u8,sum,native,processes,1024,' "$work/before.csv" || fail "$work/before.csv"
     expect 0 '^ *1 KiB .*\(same\|faster\|slower\)$' 2 \
         "$oneport" run reduce --bytes 1KiB..2KiB --baseline "$work/before.csv"
+    expect 0 '6 ranks, 8 B left out' 3 "$oneport" run reduce -p 2,6 --bytes 8 -o "$work/runs.svg"
+    # Only the first process writes files.
+    expect error 'cannot write /no/such' 3 "$oneport" run reduce --bytes 8,16 -o /no/such/runs.csv
+    expect error 'cannot write /no/such' 3 "$oneport" compare reduce --bytes 8 -o /no/such/all.csv
 }
 
 # Probes reveal of schedules the trees that are proved, and those of the library's functions.

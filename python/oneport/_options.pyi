@@ -336,7 +336,7 @@ class CompareOfSchedule(TypedDict, total=False):
     bytes: int | str | Sequence[int | str] | None
     """Size of one rank's block of gather, scatter, allgather and alltoall, of the vector of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a factor of 4, and 8,1KiB lists [default: 64KiB]"""
     deadline: float | str | None
-    """How long a rank waits for a partner before the measurement ends in an error"""
+    """How long a rank waits for a partner before the measurement ends in an error [default: 10s]"""
     dist: str | Sequence[str] | None
     """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for a sweep of compare or simulate"""
     dtype: Any | None
@@ -376,7 +376,7 @@ class CompareOfSchedule(TypedDict, total=False):
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     repetitions: int | str | None
-    """Number of timed repetitions of each algorithm"""
+    """Number of timed repetitions of each algorithm [default: 30]"""
     rho: int | str | None
     """How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default: 5]"""
     root: int | str | None
@@ -426,7 +426,7 @@ class CompareMore(TypedDict, total=False):
     block: int | str | Sequence[int | str] | None
     """Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of compare or simulate [default: 1000]"""
     deadline: float | str | None
-    """How long a rank waits for a partner before the measurement ends in an error"""
+    """How long a rank waits for a partner before the measurement ends in an error [default: 10s]"""
     dist: str | Sequence[str] | None
     """Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket, spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3; from several for a sweep of compare or simulate"""
     dtype: Any | None
@@ -464,7 +464,7 @@ class CompareMore(TypedDict, total=False):
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     repetitions: int | str | None
-    """Number of timed repetitions of each algorithm"""
+    """Number of timed repetitions of each algorithm [default: 30]"""
     rho: int | str | None
     """How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default: 5]"""
     rules: Path | Mapping[str, Any] | None

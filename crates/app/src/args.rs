@@ -42,8 +42,8 @@ options! {
             takes_words: true, conflicts: &["algorithm", "segment", "segments", "segment_sizes"],
         },
 
-        /// Number of ranks, or several such as 2..64 or 2,3,5..=9; these for compare, simulate and,
-        /// of files, check [default: 8, or as many as --costs describes]
+        /// Number of ranks, or several such as 2..64 or 2,3,5..=9; these for compare, simulate, run
+        /// and, of files, check [default: 8, or as many as --costs describes]
         pub(crate) ranks: Option<Ranges> = Ranks { shorts: &['p', 'n'] },
 
         /// The root, or `free` to let the algorithm choose it where it can

@@ -25,7 +25,7 @@ use crate::levels::{self, Level};
 use crate::prelude::*;
 use crate::run::WallSummary;
 use crate::site;
-use crate::sweep::{Point, SweepArgs, Table};
+use crate::sweep::{Findings as _, Point, SweepArgs, Times};
 use crate::task::{Timing, finite};
 
 options! {
@@ -64,15 +64,15 @@ library's own function is a row of its own."]
         /// model times alone; mpi if they did]
         engine: Option<Engine> = Engine { heading: Some("Measurement") },
 
-        /// Number of timed repetitions of each algorithm
-        repetitions: usize = Count {
-            default: Some("30"), hidden_aliases: &["iters", "iterations", "reps"],
-            heading: Some("Measurement"),
+        /// Number of timed repetitions of each algorithm [default: 30]
+        repetitions: Option<usize> = Count {
+            hidden_aliases: &["iters", "iterations", "reps"], heading: Some("Measurement"),
         },
 
-        /// How long a rank waits for a partner before the measurement ends in an error
-        deadline: Duration = Deadline {
-            default: Some("10s"), takes_dashes: true, heading: Some("Measurement"),
+        /// How long a rank waits for a partner before the measurement ends in an error [default:
+        /// 10s]
+        deadline: Option<Duration> = Deadline {
+            takes_dashes: true, heading: Some("Measurement"),
         },
 
         inputs: InputArgs = Group { heading: Some("Measurement") },
@@ -134,7 +134,7 @@ impl Command for CompareArgs {
     fn json_forms() -> JsonForms {
         JsonForms::new()
             .of(|job: &'static CompareJob| job.json())
-            .of(|table: &'static Table| table.json())
+            .of(|times: &'static Times| times.answered(false))
     }
 
     fn engine(&self) -> Option<Engine> {
@@ -142,7 +142,10 @@ impl Command for CompareArgs {
     }
 
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        self.sweep.writable(&site.caller)?;
+        site.agree(self.sweep.writable(&site.caller, &[]))?;
+        if self.engine.is_none() {
+            self.note_unmeasured(&site.caller);
+        }
         if self.common.points().len() == 1 && !self.varies_arrivals() {
             let mut job = CompareJob::new(self, site);
             if let Ok(job) = &mut job {
@@ -154,22 +157,25 @@ impl Command for CompareArgs {
             };
             let done = site.perform(job)?;
             let answer = done.answer(&site.caller)?;
-            let mut table = self.sweep.table(&self.common, &site.caller);
-            table.sweep.players = players;
-            return table.finish(answer, done.point());
+            let (common, caller) = (&self.common, &site.caller);
+            let times = Times::of(common, caller, done.point(), players);
+            return self.sweep.experiment(common, caller, times)?.finish(answer);
         }
+        let (mut common, caller) = (self.common.clone(), site.caller.clone());
         if self.varies_arrivals() {
             late::ensure(self)?;
+            // What is chosen for all points is chosen for ranks that arrive together.
+            common.delays.arrivals = None;
         }
-        let caller = site.caller.clone();
-        let table = self.sweep.table(&self.common, &caller);
-        table.fill(site.world.is_some(), |point, stop| {
+        let times = Times::new(&common, &caller);
+        let experiment = self.sweep.experiment(&common, &caller, times)?;
+        experiment.fill(site.world.is_some(), |point, stop| {
             let args = CompareArgs {
                 common: point.clone(),
                 ..self.clone()
             };
             if self.varies_arrivals() {
-                return late::point(&args, site, stop);
+                return late::point(&args, &self.common.delays, site, stop);
             }
             Ok(site.perform(CompareJob::new(&args, site))?.point())
         })
@@ -297,6 +303,7 @@ impl CompareJob<'_> {
             rows,
             skipped: timed.skipped,
             interrupted: false,
+            remark: None,
         }
     }
 
@@ -425,6 +432,24 @@ impl CompareArgs {
         self.late.is_some() || self.trials.is_some()
     }
 
+    fn repetitions(&self) -> usize {
+        self.repetitions.unwrap_or(30)
+    }
+
+    /// Says which options are for measured times, where there are none.
+    fn note_unmeasured(&self, caller: &Caller) {
+        let given = [
+            ("--repetitions", self.repetitions.is_some()),
+            ("--deadline", self.deadline.is_some()),
+            ("--inputs", self.inputs.inputs.kept()),
+        ];
+        for (option, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+            caller.note(format!(
+                "{option} has no effect without --engine: nothing is measured"
+            ));
+        }
+    }
+
     /// The task that every process has.
     fn task(&self, site: &Site) -> Result<(Common, PlanTask)> {
         let common = match self.engine {
@@ -451,7 +476,7 @@ impl CompareArgs {
         if self.common.nodes.node_ports.is_some() {
             bail!("--node-ports is for model times: leave --engine out");
         }
-        if self.repetitions == 0 {
+        if self.repetitions() == 0 {
             bail!("--repetitions is 0: at least one is timed");
         }
         let dtype = self.common.typed().1;

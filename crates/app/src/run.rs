@@ -12,9 +12,9 @@ use oneport::run::Workers;
 use self::job::RunJob;
 pub(crate) use self::limits::memory_of_schedule;
 pub(crate) use self::report::{LibraryTimes, WallSummary};
-use self::sweep::RunSweep;
-use crate::draw::FrameArgs;
+use self::sweep::RunTable;
 use crate::prelude::*;
+use crate::sweep::{Findings as _, SweepArgs};
 
 options! {
     /// Run a schedule on pinned threads with real data, and verify the result.
@@ -27,6 +27,7 @@ Examples:
   oneport run reduce -p 2 --bytes 1MiB --segments 16 -a chain --trace run.svg
   oneport run broadcast -p 100000 --bytes 8 --workers cores
   oneport run allreduce -p 2 --bytes 8..4MiB --dtype f32 --csv before.csv
+  oneport run broadcast -p 2,4 --bytes 8..64KiB -o run.html         a page with plots
 
 Every rank is a thread, pinned round-robin to the cores. With --workers cores there is one thread per core, which runs the programs of its ranks \
 in turn: the same steps, checks and model time, but no rank waits for a core, and far more ranks fit. The schedule is proved as check does, and every repetition, each with other data, is compared with what a sequential \
@@ -45,7 +46,7 @@ With --inputs kept nothing is written between the timed repetitions, so caches a
 micro-benchmarks or nccl-tests. The untimed repetitions before them (at least one) are then verified instead; a reduction that combines into \
 its inputs goes on with its own results.
 
-A range of sizes makes a table, each size twice the one before; p99 takes 100 repetitions. algbw is the size over the median, busbw what a link carries of it: for \
+Several sizes (those of a range twice the one before) or numbers of ranks make a table; p99 takes 100 repetitions. algbw is the size over the median, busbw what a link carries of it: for \
 reduce_scatter, allgather, alltoall, gather and scatter (p-1)/p of it, for allreduce twice that. The size is that of all blocks where each \
 rank has one. The interval holds the median with 95% confidence; with --baseline a size is faster or slower where the intervals \
 do not touch."]
@@ -83,7 +84,7 @@ do not touch."]
         /// Let every sender wait for its receiver: without it, senders of native runs (of short
         /// messages, where every rank has a core) go on and wait only before they overwrite what
         /// they have sent, and a repetition before the others carries the model clock
-        rendezvous: bool = Switch { heading: Some("Run") },
+        rendezvous: bool = Switch { heading: Some("Run"), only_in_long_help: true },
 
         /// How long a rank waits for a partner before the run ends in an error
         deadline: Duration = Deadline {
@@ -92,7 +93,7 @@ do not touch."]
 
         /// Write the distribution of the wall-clock times, in nanoseconds, in HdrHistogram's text
         /// form
-        histogram: Option<PathBuf> = Output { heading: Some("Run") },
+        histogram: Option<PathBuf> = Output { heading: Some("Run"), only_in_long_help: true },
 
         /// Cores to pin the ranks to, in turn, such as 0,2,4 or 0-3; one that is named twice gets
         /// two ranks a turn [default: all, but no more than the CPU quota pays for]
@@ -101,7 +102,7 @@ do not touch."]
         /// Which cores get neighbouring ranks, by the machine's caches; the second hardware threads
         /// of cores come last [default: compact]
         placement: Option<CoreChoice> = CoreChoice {
-            conflicts: &["cores"], heading: Some("Run"),
+            conflicts: &["cores"], heading: Some("Run"), only_in_long_help: true,
         },
 
         /// Record when every transfer and computation of the last repetition took place, and write
@@ -109,13 +110,13 @@ do not touch."]
         /// are rendezvous then
         trace: Option<PathBuf> = Output { heading: Some("Run") },
 
-        frame: FrameArgs = Group { only_in_long_help: true },
-
-        /// Write the table of a range of sizes to this file, as CSV
+        /// Write the table to this file, as CSV, whatever it holds
         csv: Option<PathBuf> = Output { heading: Some("Run") },
 
-        /// Compare with the table that an earlier run wrote with --csv
+        /// Compare with the table that an earlier run wrote as CSV
         baseline: Option<Source> = File { heading: Some("Run") },
+
+        sweep: SweepArgs = Group,
     }
 }
 
@@ -140,7 +141,7 @@ impl Command for RunArgs {
     fn json_forms() -> JsonForms {
         JsonForms::new()
             .of(|(done, args): (&'static report::Ran, _)| done.json(args))
-            .of(|table: &'static RunSweep| table.json(false))
+            .of(|table: &'static RunTable| table.answered(false))
     }
 
     fn engine(&self) -> Option<Engine> {
@@ -149,8 +150,7 @@ impl Command for RunArgs {
 
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         if self.is_table() {
-            let table = site.perform(RunSweep::new(self, site))?;
-            return table.answer(&site.caller);
+            return self.table(site);
         }
         let done = site.perform(RunJob::new(self, site))?;
         done.answer(self, &site.caller)
@@ -158,15 +158,21 @@ impl Command for RunArgs {
 }
 
 impl RunArgs {
-    /// Whether a table of several sizes is wanted.
+    /// Whether a table of several runs is wanted.
     fn is_table(&self) -> bool {
-        let range = self
-            .common
-            .vector
-            .bytes
-            .as_ref()
-            .is_some_and(Ranges::are_several);
-        range || self.csv.is_some() || self.baseline.is_some()
+        let given = [&self.common.vector.bytes, &self.common.ranks];
+        let several = given.into_iter().flatten().any(Ranges::are_several);
+        several || self.sweep.writes() || self.csv.is_some() || self.baseline.is_some()
+    }
+
+    /// Fails if a file cannot be written.
+    fn writable(&self, site: &Site) -> Result<()> {
+        let others = [
+            ("--csv", self.csv.as_deref()),
+            ("--histogram", self.histogram.as_deref()),
+            ("--trace", self.trace.as_deref()),
+        ];
+        self.sweep.writable(&site.caller, &others)
     }
 
     /// Where the ranks run.

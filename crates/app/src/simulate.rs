@@ -11,11 +11,12 @@ use oneport::plan::space::Variant;
 use oneport::rules::NodeKind;
 use oneport::simulate::bounds::LowerBounds;
 use oneport::simulate::{Simulation, Timed};
+use oneport_pictures::Players;
 
 use self::explain::{Asked, AskedFor};
 use crate::levels::{self, Level};
 use crate::prelude::*;
-use crate::sweep::{Point, SweepArgs, Table};
+use crate::sweep::{Findings as _, Point, SweepArgs, Times};
 use crate::task::{bar_length, finite};
 use crate::units::cut_into;
 
@@ -97,20 +98,21 @@ impl Command for SimulateArgs {
     fn json_forms() -> JsonForms {
         JsonForms::new()
             .of(|(found, args): (&'static Simulated, _)| found.json(args))
-            .of(|table: &'static Table| table.json())
+            .of(|times: &'static Times| times.answered(false))
     }
 
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        let caller = &site.caller;
-        self.sweep.writable(caller)?;
-        let table = self.sweep.table(&self.common, caller);
-        if self.common.points().len() > 1 {
+        let (common, caller) = (&self.common, &site.caller);
+        self.sweep.writable(caller, &[])?;
+        if common.points().len() > 1 {
             if self.wants_steps() {
                 bail!(
                     "--ranks-table, --critical-path and --explain are for one schedule, not a table"
                 );
             }
-            return table.fill(false, |point, _| {
+            let times = Times::new(common, caller);
+            let experiment = self.sweep.experiment(common, caller, times)?;
+            return experiment.fill(false, |point, _| {
                 let args = SimulateArgs {
                     common: point.clone(),
                     ..self.clone()
@@ -119,10 +121,11 @@ impl Command for SimulateArgs {
             });
         }
         let found = Simulated::of(self, caller)?;
-        let answer = answer(caller, self.common.json, &found.json(self), |out| {
+        let answer = answer(caller, common.json, &found.json(self), |out| {
             found.print(self, out)
         })?;
-        table.finish(answer, found.point())
+        let times = Times::of(common, caller, found.point(), Players::default());
+        self.sweep.experiment(common, caller, times)?.finish(answer)
     }
 }
 
@@ -325,6 +328,7 @@ impl Simulated {
             rows: vec![row],
             skipped: Vec::new(),
             interrupted: false,
+            remark: None,
         }
     }
 

@@ -137,9 +137,9 @@ impl Site {
         self.ensure_same(format!("runs the command {command}"))
     }
 
-    /// Performs a job. Here alone the processes of a launch agree: on what each has prepared, that
-    /// they are about to do the same, and on what has come of it. If one fails, all return an
-    /// error, the first failing process's own.
+    /// Performs a job. The processes of a launch agree: on what each has prepared, that they are
+    /// about to do the same, and on what has come of it. If one fails, all return an error, the
+    /// first failing process's own.
     pub(crate) fn perform<J: Job>(&mut self, job: Result<J>) -> Result<J::Done> {
         let job = self.agree(job)?;
         self.ensure_same(job.fact())?;
@@ -156,7 +156,8 @@ impl Site {
     }
 
     /// The result, if all processes have succeeded; otherwise the error of the first that has not.
-    fn agree<R>(&mut self, result: Result<R>) -> Result<R> {
+    /// Whatever may fail on one of them goes through here: the others would wait for it.
+    pub(crate) fn agree<R>(&mut self, result: Result<R>) -> Result<R> {
         let Some(world) = &mut self.world else {
             return result;
         };

@@ -1,24 +1,27 @@
-//! One command at several numbers of ranks and sizes: the table that it prints, and the files that
-//! `-o` names.
+//! One command at several numbers of ranks and sizes: its points, the files that `-o` names, and
+//! how it goes on where it stopped. What is found at a point, and what is shown of it, the command
+//! says ([`Findings`]).
 
+mod paper;
+mod store;
 mod table;
+mod times;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::borrow::Cow;
 
 use oneport::Distribution;
 use oneport_pictures::shell::Heading;
-use oneport_pictures::{Players, Quantity, Sweep, plot};
-use serde::Deserialize;
+use oneport_pictures::{Quantity, Sweep, plot};
 
-use crate::answer::json;
+pub(crate) use self::paper::PaperTable;
+use self::store::Store;
+pub(crate) use self::store::Stored;
+pub(crate) use self::times::{Point, Times};
+use crate::answer::{FoundWrong, exit_code, json};
 use crate::ask::Named;
 use crate::blocks::DEFAULT_BLOCK;
 use crate::draw::FrameArgs;
-use crate::files;
-use crate::forms::parse_kind;
-use crate::output::{VERSION, escape};
 use crate::prelude::*;
-use crate::units::show_ports;
 
 options! {
     /// Where a table of times goes besides standard output.
@@ -32,13 +35,15 @@ options! {
         /// What a plot (.svg) shows [default: time]. A table for papers (.md, .tex) has a row for
         /// each number of ranks then, a column for each size: of schedules from files, of the
         /// algorithms named by -a, or else of what leads
-        show: Option<Quantity> = QuantityName { heading: Some("Output") },
+        show: Option<Quantity> = QuantityName {
+            heading: Some("Output"), only_in_long_help: true,
+        },
 
         /// Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules
         /// from files
-        top: Option<usize> = Count { heading: Some("Output") },
+        top: Option<usize> = Count { heading: Some("Output"), only_in_long_help: true },
 
-        frame: FrameArgs = Group,
+        pub(crate) frame: FrameArgs = Group { only_in_long_help: true },
     }
 }
 
@@ -64,48 +69,6 @@ fn kind_of(path: &Path) -> Result<FileKind> {
         ),
     }
 }
-
-/// What has been found at one number of ranks and one size.
-#[derive(Debug)]
-pub(crate) struct Point {
-    pub(crate) collective: &'static str,
-    pub(crate) ports: Ports,
-    /// The costs in words, and the unit of times.
-    pub(crate) costs: String,
-    pub(crate) unit: Unit,
-    pub(crate) rows: Vec<SweepRow>,
-    pub(crate) skipped: Vec<Skipped>,
-    /// Whether a signal ended it early: what there is of it is printed, but not written.
-    pub(crate) interrupted: bool,
-}
-
-#[derive(Deserialize)]
-struct Origin {
-    collective: String,
-    ports: String,
-    time_unit: String,
-    /// The command line, which a sweep that goes on must have, too.
-    command: String,
-    /// The digest of what it read.
-    #[serde(default)]
-    inputs: String,
-}
-
-pub(crate) struct Table<'a> {
-    common: &'a Common,
-    args: &'a SweepArgs,
-    caller: &'a Caller,
-    collective: String,
-    costs: String,
-    ports: String,
-    /// The digest of what the command reads.
-    inputs: String,
-    pub(crate) sweep: Sweep,
-    skipped: Vec<(Spot, Skipped)>,
-}
-
-/// A number of ranks, a size, and the distribution of sizes where several are swept.
-type Spot = (usize, u64, Option<String>);
 
 impl Common {
     /// These options with each number of ranks and size, of vectors or blocks, that they name.
@@ -142,14 +105,99 @@ impl Common {
         }
         points
     }
+
+    /// The size of the point's vectors, or the average one of its blocks.
+    pub(crate) fn point_bytes(&self) -> Option<u64> {
+        let given = self.vector.bytes.as_ref().or(self.blocks.block.as_ref());
+        given?.one("").ok()
+    }
+
+    fn show_point(&self) -> String {
+        let ranks = self.ranks().ok().flatten().map(|p| format!("{p} ranks"));
+        let dists = self.blocks.dist.iter().map(|dist| dist.name().to_string());
+        let parts: Vec<String> = ranks
+            .into_iter()
+            .chain(dists)
+            .chain(self.point_bytes().map(show_bytes))
+            .collect();
+        parts.join(", ")
+    }
+}
+
+/// A number of ranks, a size, and the distribution of sizes where several are swept.
+pub(crate) type Spot = (usize, u64, Option<String>);
+
+/// What a command finds at the points of a sweep, and what is shown of it.
+pub(crate) trait Findings: Clone {
+    /// What it finds at one point.
+    type Found;
+    /// A row of its CSV file.
+    type Row: Stored;
+
+    /// Whether a signal ended it early: what there is of it is printed, but not written.
+    fn is_cut(_: &Self::Found) -> bool {
+        false
+    }
+
+    /// Takes the rows of an earlier CSV file of the same command, of which there is at least one.
+    fn take_known(&mut self, rows: Vec<Self::Row>) -> Result<()>;
+
+    /// Takes what is found at a point, in place of what was known of it. Fails if it is wrong.
+    fn add(&mut self, point: &Common, found: Self::Found) -> Result<()>;
+
+    /// What there is to say of all that was found.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What a plot and a page show.
+    fn sweep(&self) -> Cow<'_, Sweep>;
+
+    /// What is swept, in words.
+    fn collective(&self) -> &str;
+
+    /// The ports in words.
+    fn ports(&self) -> Cow<'_, str>;
+
+    /// The costs in words, and how it was measured.
+    fn costs(&self) -> &str;
+
+    /// The rows as CSV; they tell what they were made from: these `inputs`.
+    fn csv(&self, inputs: &str) -> Result<Vec<u8>>;
+
+    /// All numbers. `has_failed` tells whether an error ended the sweep.
+    fn answered(&self, has_failed: bool) -> impl Answered;
+
+    /// The table, as papers have it.
+    fn paper(&self) -> PaperTable;
+
+    /// Prints the table, which has a row.
+    fn print(&self, title: &str, out: &mut Lines) -> Result<()>;
+}
+
+/// A command at several points: what it has found so far, and where that goes.
+pub(crate) struct Experiment<'a, F> {
+    common: &'a Common,
+    args: &'a SweepArgs,
+    caller: &'a Caller,
+    store: Store<'a>,
+    files: Vec<(FileKind, &'a Path)>,
+    found: F,
 }
 
 impl SweepArgs {
-    pub(crate) fn writable(&self, caller: &Caller) -> Result<()> {
+    /// Fails if the files cannot be written, or if options are for others. `others` are further
+    /// outputs of the command with the names of their options.
+    pub(crate) fn writable(&self, caller: &Caller, others: &[(&str, Option<&Path>)]) -> Result<()> {
         let kinds = self.output.iter().map(|path| kind_of(path));
         let kinds: Vec<FileKind> = kinds.collect::<Result<_>>()?;
         let has = |kind| kinds.contains(&kind);
-        (self.frame).ensure(has(FileKind::Svg), has(FileKind::Html))?;
+        let other = |kind| {
+            let mut paths = others.iter().filter_map(|(_, path)| *path);
+            paths.any(|path| FileKind::of(path) == Some(kind))
+        };
+        let frames = |kind| has(kind) || other(kind);
+        (self.frame).ensure(frames(FileKind::Svg), frames(FileKind::Html))?;
         let for_papers = [FileKind::Svg, FileKind::Tex, FileKind::Markdown];
         if self.show.is_some() && !for_papers.into_iter().any(has) {
             bail!("--show is for plots and tables for papers: name a file FILE.svg, .tex or .md");
@@ -157,12 +205,13 @@ impl SweepArgs {
         if self.top.is_some() && !has(FileKind::Svg) {
             bail!("--top is for a plot: name a file FILE.svg");
         }
-        let outputs: Vec<_> = self
-            .output
-            .iter()
-            .map(|path| ("-o", Some(&**path)))
-            .collect();
-        caller.writable(&outputs)
+        let own = self.output.iter().map(|path| ("-o", Some(&**path)));
+        caller.writable(&own.chain(others.iter().copied()).collect::<Vec<_>>())
+    }
+
+    /// Whether a file is to be written.
+    pub(crate) fn writes(&self) -> bool {
+        !self.output.is_empty()
     }
 
     pub(crate) fn writes_page(&self) -> bool {
@@ -170,116 +219,25 @@ impl SweepArgs {
         self.output.iter().any(is_page)
     }
 
-    pub(crate) fn table<'a>(&'a self, common: &'a Common, caller: &'a Caller) -> Table<'a> {
-        let ranks = |point: &Common| point.ranks().ok().flatten();
-        Table {
-            // Only a CSV file keeps it, so nothing is read ahead of the command for others.
-            inputs: self.csv().map_or_else(String::new, |_| {
-                self.inputs(common, &common.points().iter().map(ranks).collect())
-            }),
+    /// What these options say of a command at the points of `common`.
+    pub(crate) fn experiment<'a, F: Findings>(
+        &'a self,
+        common: &'a Common,
+        caller: &'a Caller,
+        found: F,
+    ) -> Result<Experiment<'a, F>> {
+        let files = self.output.iter().map(|path| Ok((kind_of(path)?, &**path)));
+        let files: Vec<(FileKind, &Path)> = files.collect::<Result<_>>()?;
+        let csv = files.iter().find(|(kind, _)| *kind == FileKind::Csv);
+        Ok(Experiment {
+            store: Store::of(csv.map(|(_, path)| *path), common, caller),
             common,
             args: self,
             caller,
-            collective: String::new(),
-            costs: String::new(),
-            ports: String::new(),
-            sweep: Sweep {
-                unit: Unit::Plain,
-                rows: Vec::new(),
-                players: Players::default(),
-            },
-            skipped: Vec::new(),
-        }
+            files,
+            found,
+        })
     }
-
-    fn csv(&self) -> Option<&Path> {
-        let mut paths = self.output.iter().map(|path| &**path);
-        paths.find(|path| FileKind::of(path) == Some(FileKind::Csv))
-    }
-
-    /// Digest of the version and of the input files (`{p}` in a name expanded to these numbers of
-    /// ranks).
-    fn inputs(&self, common: &Common, ranks: &BTreeSet<Option<usize>>) -> String {
-        let mut digest = DefaultHasher::new();
-        VERSION.hash(&mut digest);
-        for source in common.inputs() {
-            for p in ranks {
-                let name = source.path().to_string_lossy();
-                let family = p.filter(|_| name.contains("{p}"));
-                let of_ranks = family.map(|p| Source::named(name.replace("{p}", &p.to_string())));
-                // Whoever needs it reports the error.
-                let content = of_ranks.as_ref().unwrap_or(&source).read();
-                content.ok().hash(&mut digest);
-            }
-        }
-        format!("{:016x}", digest.finish())
-    }
-
-    fn known(&self, inputs: &str, caller: &Caller) -> Result<Vec<(Origin, SweepRow)>> {
-        let there = self
-            .csv()
-            .and_then(|path| Some((path, files::existing(caller, path)?)));
-        let Some((path, text)) = there else {
-            return Ok(Vec::new());
-        };
-        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-        let rows = || -> csv::Result<Vec<(Origin, SweepRow)>> {
-            let mut reader = csv::Reader::from_reader(&*text);
-            let header = Some(reader.headers()?.clone());
-            let row = |record: csv::Result<csv::StringRecord>| {
-                let record = record?;
-                let origin = record.deserialize(header.as_ref())?;
-                let mut row: SweepRow = record.deserialize(header.as_ref())?;
-                row.algorithm = escape::from_csv_field(row.algorithm);
-                Ok((origin, row))
-            };
-            reader.records().map(row).collect()
-        };
-        let name = path.display();
-        let other = || {
-            anyhow::anyhow!(
-                "{name} has something else than rows of this command: name another file, or remove it"
-            )
-        };
-        let rows = rows().map_err(|_| other())?;
-        if !rows
-            .iter()
-            .all(|(origin, row)| origin.is_sound() && is_sound(row))
-        {
-            return Err(other());
-        }
-        let is_own = rows
-            .iter()
-            .all(|(origin, _)| *origin.command == *caller.command);
-        let is_of_inputs = rows.iter().all(|(origin, _)| origin.inputs == inputs);
-        // Measured times are not thrown away.
-        let is_cheap = rows.iter().all(|(_, row)| row.median.is_none());
-        if is_own && is_of_inputs {
-            return Ok(rows);
-        }
-        if is_own && is_cheap {
-            caller.note(format!(
-                "{name} is written anew: what the command reads has changed"
-            ));
-            return Ok(Vec::new());
-        }
-        Err(other())
-    }
-}
-
-impl Origin {
-    /// Whether a row can come from this program.
-    fn is_sound(&self) -> bool {
-        let words = [&self.ports, &self.time_unit];
-        parse_kind(&self.collective).is_ok() && words.iter().all(|word| escape::is_visible(word))
-    }
-}
-
-/// Whether a row can have been timed: what else a file may have in it reaches the terminal and the
-/// figures.
-fn is_sound(row: &SweepRow) -> bool {
-    let is_time = |time: f64| time.is_finite() && time >= 0.0;
-    row.ranks > 0 && escape::is_visible(&row.algorithm) && row.times().all(is_time)
 }
 
 /// Points where nothing can be had.
@@ -295,7 +253,7 @@ impl LeftOut {
         let why = format!("{error:#}");
         match (self.points.iter_mut()).find(|(_, reason, _)| *reason == why) {
             Some((_, _, others)) => *others += 1,
-            None => self.points.push((show_point(point), why, 0)),
+            None => self.points.push((point.show_point(), why, 0)),
         }
         self.first_error.get_or_insert(error);
     }
@@ -316,167 +274,167 @@ impl LeftOut {
     }
 }
 
-fn show_point(point: &Common) -> String {
-    let ranks = point.ranks().ok().flatten().map(|p| format!("{p} ranks"));
-    let dists = point.blocks.dist.iter().map(|dist| dist.name().to_string());
-    let parts: Vec<String> = ranks
-        .into_iter()
-        .chain(dists)
-        .chain(size_of(point).map(show_bytes))
-        .collect();
-    parts.join(", ")
-}
-
-/// The size of the point's vectors, or the average one of its blocks.
-fn size_of(point: &Common) -> Option<u64> {
-    let given = point.vector.bytes.as_ref().or(point.blocks.block.as_ref());
-    given?.one("").ok()
+/// What has come of the points of a sweep.
+struct Visited<'p, F: Findings> {
+    /// How many a signal has left.
+    left: usize,
+    left_out: LeftOut,
+    /// The one that it cut short.
+    cut: Option<(&'p Common, F::Found)>,
+    /// What was wrong.
+    failure: Option<anyhow::Error>,
+    /// Whether the rows could be kept.
+    saved: Result<()>,
 }
 
 fn spot(row: &SweepRow) -> Spot {
     (row.ranks, row.bytes, row.dist.clone())
 }
 
-impl Table<'_> {
+impl<'a, F: Findings> Experiment<'a, F> {
+    /// Writes the table as CSV to a file, whatever that has in it.
+    pub(crate) fn with_csv(mut self, path: Option<&'a Path>) -> Self {
+        self.files.extend(path.map(|path| (FileKind::Csv, path)));
+        self
+    }
+
     fn spot_of(&self, point: &Common) -> Option<Spot> {
-        Some((point.ranks().ok()??, size_of(point)?, self.dist_of(point)))
+        let dist = point.dist_among(self.common);
+        Some((point.ranks().ok()??, point.point_bytes()?, dist))
     }
 
-    /// The distribution of the point, where there are others.
-    fn dist_of(&self, point: &Common) -> Option<String> {
-        let dists = point.blocks.dist.iter();
-        let mut dists = dists.filter(|_| self.common.blocks.dist.len() > 1);
-        dists.next().map(|dist| dist.name().to_string())
-    }
-
-    /// The rows with their place in the sweep: with the average size of blocks in place of the
-    /// largest one, if that is what is swept.
-    fn placed(&self, mut found: Point, point: &Common) -> Point {
-        let size = size_of(point).filter(|_| point.blocks.block.is_some());
-        for row in &mut found.rows {
-            row.bytes = size.unwrap_or(row.bytes);
-            row.dist = self.dist_of(point);
-        }
-        found
+    fn has_rows(&self) -> bool {
+        !self.found.sweep().rows.is_empty()
     }
 
     /// Evaluates all points, prints the table and writes the files. A point where nothing can be
-    /// had is left out with a note. Ctrl-C ends the sweep with what there is, and another one goes
-    /// on there, unless ranks are processes, which might have other files and signals.
+    /// had is left out with a note; what is wrong ends the sweep. Ctrl-C ends it with what there
+    /// is, and another one goes on there, unless ranks are processes, which might have other files
+    /// and signals.
     pub(crate) fn fill(
         mut self,
         are_processes: bool,
-        mut each: impl FnMut(&Common, &AtomicBool) -> Result<Point>,
+        each: impl FnMut(&Common, &AtomicBool) -> Result<F::Found>,
     ) -> Result<Answer> {
-        let (mut points, caller) = (self.common.points(), self.caller);
-        Common::take_one_tree(&mut points, caller)?;
+        let mut points = self.common.points();
+        Common::take_one_tree(&mut points, self.caller)?;
+        let visited = self.visit(&points, are_processes, each)?;
+        let failure = match visited.failure {
+            Some(error) if !self.has_rows() && !error.is::<FoundWrong>() => return Err(error),
+            failure => failure,
+        };
+        let nothing = failure.is_none() && !self.has_rows();
+        visited.left_out.note(self.caller, nothing)?;
+        let complete = visited.cut.map(|(point, found)| {
+            let complete = self.found.clone();
+            self.found.add(point, found).map(|()| complete)
+        });
+        let complete = complete.transpose()?;
+        self.ensure_shown(&complete.as_ref().unwrap_or(&self.found).sweep().rows)?;
+        self.caller.notes(self.found.remarks());
+        let answer = self.printed(failure.is_some())?.and(visited.saved);
+        if let Some(complete) = complete {
+            self.found = complete;
+        }
+        if let Some(error) = failure {
+            return Ok(answer.and(Err(error)));
+        }
+        if visited.left == 0 {
+            return Ok(answer.and(self.write()));
+        }
+        let answer = if self.has_rows() {
+            answer.and(self.write())
+        } else {
+            answer
+        };
+        let csv = match self.store.path {
+            Some(path) => format!("the same command continues from {}", path.display()),
+            None => "with -o FILE.csv the same command could continue there".into(),
+        };
+        Ok(answer.interrupted(format!(
+            "interrupted, {} left: {csv}",
+            counted(visited.left, "point")
+        )))
+    }
+
+    /// Finds what is not known of the points, and keeps it.
+    fn visit<'p>(
+        &mut self,
+        points: &'p [Common],
+        are_processes: bool,
+        mut each: impl FnMut(&Common, &AtomicBool) -> Result<F::Found>,
+    ) -> Result<Visited<'p, F>> {
+        let caller = self.caller;
         let (known, stop) = if are_processes {
             (Vec::new(), Arc::default())
         } else {
-            (self.args.known(&self.inputs, caller)?, caller.stop()?)
+            (self.store.known()?, caller.stop()?)
         };
         let bar = WorkBar::new(
             caller,
             points.len() as u64,
             "{wide_bar} {pos}/{len} points, {eta} left",
         );
-        self.take_known(known, &points)?;
-        let taken: BTreeSet<Spot> = self.sweep.rows.iter().map(spot).collect();
-        let (mut left, mut left_out, mut partial) = (0, LeftOut::default(), None);
-        for point in &points {
-            if self
-                .spot_of(point)
-                .is_some_and(|spot| taken.contains(&spot))
-            {
+        if !known.is_empty() {
+            let rows = known.len();
+            caller.note(format!("{rows} rows are known from the CSV file"));
+            self.found.take_known(known)?;
+        }
+        let taken: BTreeSet<Spot> = self.found.sweep().rows.iter().map(spot).collect();
+        let is_taken = |spot: Option<Spot>| spot.is_some_and(|spot| taken.contains(&spot));
+        let mut visited = Visited {
+            left: 0,
+            left_out: LeftOut::default(),
+            cut: None,
+            failure: None,
+            saved: Ok(()),
+        };
+        for point in points {
+            if is_taken(self.spot_of(point)) {
                 continue;
             }
             if stop.load(Ordering::Relaxed) {
-                left += 1;
+                visited.left += 1;
                 continue;
             }
             match each(point, &stop) {
-                Ok(found) if found.interrupted => {
-                    left += 1;
-                    partial = Some(self.placed(found, point));
+                Ok(found) if F::is_cut(&found) => {
+                    visited.left += 1;
+                    visited.cut = Some((point, found));
                     continue;
                 }
-                Ok(found) => self.add(self.placed(found, point)),
-                Err(error) if points.len() == 1 => return Err(error),
-                Err(error) => left_out.add(point, error),
+                Ok(found) => visited.failure = self.found.add(point, found).err(),
+                Err(error) if points.len() > 1 && exit_code(&error) == 2 => {
+                    visited.left_out.add(point, error);
+                }
+                Err(error) => visited.failure = Some(error),
             }
-            if let Some(path) = self.args.csv() {
-                caller.write_file(path, &output::csv(self.lines(Some(&self.inputs)))?)?;
+            if points.len() > 1 {
+                let failure = visited.failure.take();
+                visited.failure = failure.map(|error| error.context(point.show_point()));
+            }
+            if visited.failure.is_none() && visited.saved.is_ok() {
+                visited.saved = self.store.save(&self.found);
+            }
+            // The other processes go on, and so does the one that writes.
+            if visited.failure.is_some() || visited.saved.is_err() && !are_processes {
+                break;
             }
             bar.add(1);
         }
         bar.finish();
-        left_out.note(caller, self.sweep.rows.is_empty())?;
-        let complete = self.sweep.rows.clone();
-        if let Some(partial) = partial {
-            self.add(partial);
-        }
-        self.ensure_shown(&complete)?;
-        let answer = answer(caller, self.common.json, &self.json(), |out| {
-            self.print(out)
-        })?;
-        self.sweep.rows = complete;
-        let answer = if left == 0 || !self.sweep.rows.is_empty() {
-            answer.and(self.write())
-        } else {
-            answer
-        };
-        if left == 0 {
-            return Ok(answer);
-        }
-        let csv = match self.args.csv() {
-            Some(path) => format!("the same command continues from {}", path.display()),
-            None => "with -o FILE.csv the same command could continue there".into(),
-        };
-        Ok(answer.interrupted(format!(
-            "interrupted, {} left: {csv}",
-            counted(left, "point")
-        )))
+        Ok(visited)
     }
 
-    /// Takes the rows of an earlier CSV file.
-    fn take_known(&mut self, known: Vec<(Origin, SweepRow)>, points: &[Common]) -> Result<()> {
-        if let Some((origin, _)) = known.first() {
-            self.collective.clone_from(&origin.collective);
-            self.ports.clone_from(&origin.ports);
-            let (cost, unit) = self.common.machine.cost(points[0].ranks()?)?;
-            self.costs = self.on_nodes(show_cost(&cost, unit));
-            if origin.time_unit == Unit::Nanoseconds.name() {
-                self.sweep.unit = Unit::Nanoseconds;
+    fn printed(&self, has_failed: bool) -> Result<Answer> {
+        let json = self.found.answered(has_failed);
+        answer(self.caller, self.common.json, &json, |out| {
+            // A signal may have come before the first row.
+            if !self.has_rows() {
+                return Ok(());
             }
-            let rows = known.len();
-            (self.caller).note(format!("{rows} rows are known from the CSV file"));
-        }
-        let known = known.into_iter().map(|(_, row)| row);
-        self.sweep.rows = known.collect();
-        Ok(())
-    }
-
-    /// The costs in words, with what the nodes of the machine have.
-    fn on_nodes(&self, costs: String) -> String {
-        match self.common.nodes.node_ports {
-            None => costs,
-            Some(k) => format!("{costs}; nodes have {} of each kind", counted(k, "port")),
-        }
-    }
-
-    fn add(&mut self, point: Point) {
-        self.collective = point.collective.into();
-        self.ports = show_ports(point.ports.name(), point.ports.k());
-        self.costs = self.on_nodes(point.costs);
-        self.sweep.unit = point.unit;
-        let first = point.rows.first().map(spot).unwrap_or_default();
-        // Rows of a CSV file are replaced if only the costs or a schedule say how many ranks there
-        // are.
-        self.sweep.rows.retain(|row| spot(row) != first);
-        let skipped = point.skipped.into_iter();
-        self.skipped
-            .extend(skipped.map(|skipped| (first.clone(), skipped)));
-        self.sweep.rows.extend(point.rows);
+            self.found.print(&self.title(), out)
+        })
     }
 
     /// What is swept: `broadcast, 2 to 64 ranks, 64 KiB`.
@@ -488,10 +446,11 @@ impl Table<'_> {
                 format!("{low} to {high}")
             }
         };
-        let points = self.sweep.points();
+        let sweep = self.found.sweep();
+        let points = sweep.points();
         let ranks = [points.first(), points.last()];
         let [low, high] = ranks.map(|point| point.map_or(0, |point| point.ranks).to_string());
-        let mut title = format!("{}, {} ranks", self.collective, span(low, high));
+        let mut title = format!("{}, {} ranks", self.found.collective(), span(low, high));
         if self.common.blocks.dist.len() > 1 {
             title += &format!(", {} distributions", self.common.blocks.dist.len());
         }
@@ -504,73 +463,17 @@ impl Table<'_> {
         }
     }
 
-    /// The rows; those of a CSV file tell what they were made from: these `inputs`.
-    fn lines<'a>(&'a self, inputs: Option<&'a str>) -> impl Iterator<Item = impl Answered> {
-        let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
-        let any_own = self.sweep.rows.iter().any(|row| row.own);
-        self.sweep.points().into_iter().flat_map(move |point| {
-            let rows = self.sweep.at(point);
-            let best = rows.first().map_or(0.0, |row| row.value());
-            rows.into_iter().map(move |row| {
-                record! {
-                    collective: &self.collective,
-                    ports: &self.ports,
-                    ranks: row.ranks,
-                    bytes: row.bytes,
-                    dist (optional): row.dist.as_ref(),
-                    algorithm: &row.algorithm,
-                    /// Whether it is a schedule from a file, where any is.
-                    own (optional): any_own.then_some(row.own),
-                    model_time: Number(row.time),
-                    time_unit: self.sweep.unit.name(),
-                    lower_bound: Number(row.bound),
-                    /// Model time over the lower bound.
-                    x_bound: over(row.time, row.bound),
-                    /// Time over the best at this point, measured if it was.
-                    x_best: over(row.value(), best).unwrap_or(Number(1.0)),
-                    median_ns: row.median.map(Number),
-                    rounds: row.rounds,
-                    messages: row.messages,
-                    volume_bytes: row.volume,
-                    segment_bytes: row.segment,
-                    late (optional): row.late.map(Number),
-                    /// The first rank whose delay costs most, and the first whose costs least.
-                    late_rank (optional): row.late.map(|_| row.late_rank),
-                    least_time (optional): row.least.map(Number),
-                    least_rank (optional): row.late.map(|_| row.least_rank),
-                    p95_time (optional): row.p95.map(Number),
-                    worst_time (optional): row.worst.map(Number),
-                    command: &*self.caller.command,
-                    inputs (optional): inputs,
-                }
-            })
-        })
-    }
-
-    pub(crate) fn json(&self) -> impl Answered {
-        record! {
-            rows: self.lines(None).collect::<Vec<_>>(),
-            skipped: self.skipped.iter().map(|((ranks, bytes, dist), skipped)| record! {
-                ranks: ranks,
-                bytes: bytes,
-                dist (optional): dist.as_ref(),
-                #[serde(flatten)]
-                skipped: skipped,
-            }).collect::<Vec<_>>(),
-        }
-    }
-
     /// The table of one point, which is answered: writes the files.
-    pub(crate) fn finish(mut self, answer: Answer, point: Point) -> Result<Answer> {
-        self.add(point);
-        self.ensure_shown(&self.sweep.rows)?;
+    pub(crate) fn finish(self, answer: Answer) -> Result<Answer> {
+        self.ensure_shown(&self.found.sweep().rows)?;
         Ok(answer.and(self.write()))
     }
 
     /// Refuses a quantity that no row has, before anything is printed.
     fn ensure_shown(&self, rows: &[SweepRow]) -> Result<()> {
         if let Some(show) = self.args.show {
-            let value = |row| self.sweep.quantity(row, show);
+            let sweep = self.found.sweep();
+            let value = |row| sweep.quantity(row, show);
             if !rows.is_empty() && !rows.iter().any(|row| value(row).is_some()) {
                 bail!("no row has what --show asks for: leave it out");
             }
@@ -579,24 +482,17 @@ impl Table<'_> {
     }
 
     fn write(&self) -> Result<()> {
-        for path in &self.args.output {
-            let content = match kind_of(path)? {
-                FileKind::Csv => output::csv(self.lines(Some(&self.inputs)))?,
-                FileKind::Json => json(&self.json())?.into_bytes(),
-                FileKind::Markdown => self.for_papers()?.markdown().into_bytes(),
-                FileKind::Tex => self.tex()?.into_bytes(),
-                FileKind::Svg => {
-                    let mut caption = Caption::new(self.title()).line(self.costs.clone());
-                    let all = self.sweep.algorithms().len();
-                    if let Some(top) = self.args.top.filter(|&top| top < all) {
-                        caption = caption.line(format!("the {top} fastest of {all}"));
-                    }
-                    let caption = caption.source(self.caller.provenance());
-                    let caption = self.args.frame.caption(caption);
-                    let quantity = self.args.show.unwrap_or_default();
-                    let picture = plot(&self.sweep, quantity, self.args.top, &caption);
-                    self.args.frame.sized(picture).into_bytes()
+        for &(kind, path) in &self.files {
+            let content = match kind {
+                FileKind::Csv => self.found.csv(&self.store.inputs)?,
+                FileKind::Json => json(&self.found.answered(false))?.into_bytes(),
+                FileKind::Markdown => self.paper()?.markdown().into_bytes(),
+                FileKind::Tex => {
+                    let (title, costs) = (self.title(), self.found.costs());
+                    let comment = format!("{title}; {costs}; {}", self.caller.command);
+                    self.paper()?.tex(&comment).into_bytes()
                 }
+                FileKind::Svg => self.plot().into_bytes(),
                 FileKind::Html => self.page().into_bytes(),
             };
             self.caller.write_named(path, &content)?;
@@ -604,45 +500,39 @@ impl Table<'_> {
         Ok(())
     }
 
+    /// What a paper has of it: the rows of the table, without what the row above has, too; or with
+    /// `--show` a row for each number of ranks.
+    fn paper(&self) -> Result<PaperTable> {
+        match self.args.show {
+            Some(show) => PaperTable::by_ranks_and_sizes(&self.found.sweep(), self.common, show),
+            None => Ok(self.found.paper()),
+        }
+    }
+
+    fn plot(&self) -> String {
+        let sweep = self.found.sweep();
+        let mut caption = Caption::new(self.title()).line(self.found.costs().to_string());
+        let all = sweep.algorithms().len();
+        if let Some(top) = self.args.top.filter(|&top| top < all) {
+            caption = caption.line(format!("the {top} fastest of {all}"));
+        }
+        let caption = caption.source(self.caller.provenance());
+        let caption = self.args.frame.caption(caption);
+        let quantity = self.args.show.unwrap_or_default();
+        let picture = plot(&sweep, quantity, self.args.top, &caption);
+        self.args.frame.sized(picture)
+    }
+
     fn page(&self) -> String {
-        let mut summary = vec![("ports", self.ports.clone()), ("costs", self.costs.clone())];
+        let (ports, costs) = (self.found.ports(), self.found.costs());
+        let mut summary = vec![("ports", ports.into_owned()), ("costs", costs.to_string())];
         if !self.args.frame.plain {
             summary.extend(self.caller.origin(oneport_measure::now()));
         }
-        self.sweep.page(&Heading {
+        self.found.sweep().page(&Heading {
             title: format!("oneport {}", self.title()),
             summary,
             warnings: Vec::new(),
         })
-    }
-
-    fn print(&self, out: &mut Lines) -> Result<()> {
-        // A signal came before the first row.
-        if self.sweep.rows.is_empty() {
-            return Ok(());
-        }
-        writeln!(
-            out,
-            "{}\n{} ports, {}\n",
-            self.title(),
-            self.ports,
-            self.costs
-        )?;
-        let (columns, rows) = self.columns();
-        output::table(out, &columns, rows)?;
-        // By algorithm: the first reason, and how often there is one.
-        let mut reasons: BTreeMap<&str, (usize, &Skipped)> = BTreeMap::new();
-        for (_, skipped) in &self.skipped {
-            reasons.entry(&skipped.algorithm).or_insert((0, skipped)).0 += 1;
-        }
-        let summed = |(points, first): (usize, &Skipped)| {
-            let mut skipped = first.clone();
-            if points > 1 {
-                skipped.reason += &format!(" (and at {})", counted(points - 1, "other point"));
-            }
-            skipped
-        };
-        let reasons: Vec<Skipped> = reasons.into_values().map(summed).collect();
-        output::skipped(out, &reasons)
     }
 }

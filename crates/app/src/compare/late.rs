@@ -8,6 +8,7 @@ use oneport::plan::registry::{MadeFor, Planned};
 use oneport::simulate::Prepared;
 
 use super::{Candidate, CompareArgs, CompareJob};
+use crate::delays::DelayArgs;
 use crate::parallel;
 use crate::prelude::*;
 use crate::sweep::Point;
@@ -24,19 +25,23 @@ pub(super) fn ensure(args: &CompareArgs) -> Result<()> {
     }
 }
 
-/// All algorithms at one point of a sweep, under the arrivals of the options.
-/// What `stop` interrupts has the draws that are done, or no row of the delays that are left.
-pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Result<Point> {
-    let mut ideal = args.clone();
+/// All algorithms at one point of a sweep, under the arrivals of the options, of which `delays` has
+/// the random ones. What `stop` interrupts has the draws that are done, or no row of the delays
+/// that are left.
+pub(super) fn point(
+    args: &CompareArgs,
+    delays: &DelayArgs,
+    site: &Site,
+    stop: &AtomicBool,
+) -> Result<Point> {
     // Segments are chosen for ranks that arrive together.
-    ideal.common.delays.arrivals = None;
-    let (common, mut task) = ideal.task(site)?;
+    let (common, mut task) = args.task(site)?;
     if common.algorithm.is_open() {
         let all = registry::of(task.request.get_collective());
         let late = all.filter(|a| a.made_for == MadeFor::LateRanks);
         task.algorithms.extend(late.cloned());
     }
-    let job = CompareJob::of(&ideal, &common, task)?;
+    let job = CompareJob::of(args, &common, task)?;
     let ranks = job.task.request.ranks();
     let cost = job.task.request.get_cost().clone();
     let mut rows = Vec::new();
@@ -76,7 +81,7 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
         }
         (None, trials) => {
             let trials = trials.unwrap_or(1);
-            let arrivals = |trial| args.common.delays.draw(ranks, trial);
+            let arrivals = |trial| delays.draw(ranks, trial);
             let (found, done) = under(&job, &cost, trials, &arrivals, stop)?;
             interrupted = done < trials;
             for (row, mut times) in found.into_iter().filter(|_| done > 0) {
@@ -93,7 +98,9 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
             format!("mean of {done} draws of arrivals")
         }
     };
+    let remark = planned_once(&job, args.trials.unwrap_or(ranks));
     let mut point = job.point();
+    point.remark = remark;
     point.costs += &format!("; {what}, times after the last arrival");
     point.rows = rows;
     point.interrupted = interrupted;
@@ -130,7 +137,7 @@ fn under(
         let found = parallel::map(
             compared,
             |row| (row.figures.messages * drawn.len()) as u64,
-            |row, _| times(&job.task, &row.candidate, cost, &drawn, count),
+            |row, _| times(job, &row.candidate, cost, &drawn, count),
             |_| false,
         );
         for (times, found) in all_times.iter_mut().zip(found) {
@@ -154,16 +161,41 @@ fn under(
 }
 
 /// Whether an algorithm is planned for each of `count` arrivals. Those that are not made for late
-/// ranks only choose among parts then, which is left out where it takes longer than some seconds.
-fn is_planned_anew(algorithm: &Algorithm, ranks: usize, count: usize) -> bool {
+/// ranks only choose among parts then, which is left out where it takes longer than some seconds;
+/// and all have one tree, if that is asked for.
+fn is_planned_anew(job: &CompareJob<'_>, algorithm: &Algorithm, count: usize) -> bool {
+    if !algorithm.for_arrivals || job.args.common.vector.tree.is_some() {
+        return false;
+    }
+    let ranks = job.task.request.ranks();
     let work = (algorithm.transfers)(ranks, 1).saturating_mul(index(algorithm.planning_work));
     let is_quick = work.saturating_mul(count) <= MAX_WORK_OF_ARRIVALS;
-    algorithm.for_arrivals && (algorithm.made_for == MadeFor::LateRanks || is_quick)
+    algorithm.made_for == MadeFor::LateRanks || is_quick
+}
+
+/// Which algorithms would be planned for each of `count` arrivals, but are not, if any.
+fn planned_once(job: &CompareJob<'_>, count: usize) -> Option<String> {
+    let names = job
+        .timed
+        .rows
+        .iter()
+        .filter_map(|row| match &row.candidate {
+            Candidate::Planned(variant) => {
+                let algorithm = &variant.algorithm;
+                let is_once = algorithm.for_arrivals && !is_planned_anew(job, algorithm, count);
+                is_once.then_some(&*row.figures.algorithm)
+            }
+            Candidate::Own(_) => None,
+        });
+    let names = names.collect::<Vec<_>>().join(", ");
+    (!names.is_empty()).then(|| {
+        format!("under all arrivals a schedule for ranks that arrive together is timed of {names}")
+    })
 }
 
 /// The time of a candidate after the last arrival, under each of `arrivals`, some of `count`.
 fn times(
-    task: &PlanTask,
+    job: &CompareJob<'_>,
     candidate: &Candidate,
     cost: &CostModel,
     arrivals: &[Vec<f64>],
@@ -186,8 +218,8 @@ fn times(
         Candidate::Own(schedule) => return stored(schedule),
         Candidate::Planned(variant) => variant,
     };
-    if !is_planned_anew(&variant.algorithm, variant.request.ranks(), count)
-        && let Planned::Stored(schedule) = task.planned(variant)?
+    if !is_planned_anew(job, &variant.algorithm, count)
+        && let Planned::Stored(schedule) = job.task.planned(variant)?
     {
         return stored(&schedule);
     }
@@ -195,7 +227,7 @@ fn times(
         let (late, last) = late(arrivals);
         let mut variant = variant.clone();
         variant.request = variant.request.cost(late.clone());
-        let timed = task.planned(&variant)?.timed(&late, |_| ())?;
+        let timed = job.task.planned(&variant)?.timed(&late, |_| ())?;
         Ok(timed.time - last)
     };
     arrivals.iter().map(time).collect()

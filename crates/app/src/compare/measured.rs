@@ -12,6 +12,7 @@ use crate::site::summary;
 
 /// Repetitions before those of a batch that are not timed.
 const WARMUP: usize = 1;
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The measured part of a comparison.
 pub(super) struct MeasuredPart {
@@ -103,8 +104,8 @@ fn runs<'s, T: Element>(
             .stoppable(Run::new(schedule))
             .op(&operator)
             .cost(cost.clone())
-            .deadline(args.deadline)
-            .repetitions(args.repetitions)
+            .deadline(args.deadline.unwrap_or(DEADLINE))
+            .repetitions(args.repetitions())
             .warmup(WARMUP)
             .keep_inputs(args.inputs.inputs.kept())
             .verified()
@@ -118,7 +119,7 @@ impl MeasuredPart {
     pub(super) fn json(&self, args: &CompareArgs) -> impl Answered {
         record! {
             engine: args.engine.map_or("", |engine| engine.name()),
-            repetitions: args.repetitions,
+            repetitions: args.repetitions(),
             warmup: WARMUP,
             inputs: args.inputs.inputs.name(),
             dtype: args.common.typed().1.name(),
@@ -141,25 +142,17 @@ impl MeasuredPart {
         }
     }
 
-    /// The row of the library's own function beside those of algorithms, such as this one. It has
-    /// no time in the model.
+    /// The row of the library's own function beside those of algorithms, such as this one.
     pub(super) fn library_beside(&self, row: &SweepRow) -> Option<SweepRow> {
         let library = self.library.as_ref()?;
-        Some(SweepRow {
-            algorithm: library.function.into(),
-            ranks: row.ranks,
-            bytes: row.bytes,
-            time: f64::NAN,
-            median: Some(library.wall.median as f64),
-            ..SweepRow::default()
-        })
+        Some(row.beside(library.function, library.wall.median as f64))
     }
 
     /// What times are, for the heading of a sweep.
     pub(super) fn in_words(&self, args: &CompareArgs) -> String {
         let on = self.mpi.as_ref().map(ToString::to_string);
         let on = on.unwrap_or_else(|| "threads".into());
-        let (n, dtype) = (args.repetitions, args.common.typed().1);
+        let (n, dtype) = (args.repetitions(), args.common.typed().1);
         format!("; measured: medians of {n} repetitions, {dtype}, on {on}")
     }
 
@@ -169,7 +162,7 @@ impl MeasuredPart {
             "measured",
             format!(
                 "{} repetitions of each, interleaved, {}, verified; {WARMUP} warm-up a batch, inputs {}",
-                args.repetitions,
+                args.repetitions(),
                 args.common.typed().1,
                 args.inputs.inputs.name()
             ),

@@ -36,14 +36,10 @@ impl<'a> RunJob<'a> {
         print_warnings(&args.common.typed().0, schedule, &site.caller);
         site.note_spare(schedule.ranks());
         job.trace = args.trace.as_deref().map(OutputFile::of).transpose()?;
-        (args.frame).ensure(job.trace == Some(OutputFile::Svg), false)?;
         if let Some(file) = job.trace {
             file.ensure_fits_memory(schedule)?;
         }
-        site.caller.writable(&[
-            ("--histogram", args.histogram.as_deref()),
-            ("--trace", args.trace.as_deref()),
-        ])?;
+        args.writable(site)?;
         job.proved(site)
     }
 

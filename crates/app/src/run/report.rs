@@ -30,8 +30,8 @@ impl Ran {
     pub(super) fn answer(self, args: &RunArgs, caller: &Caller) -> Result<Answer> {
         caller.notes(&self.row.warnings);
         if let (Some(path), Some((file, trace))) = (&args.trace, &self.trace) {
-            let caption = args.frame.caption(self.caption(args, trace, caller));
-            let text = args.frame.sized(file.content(trace, &caption)?);
+            let caption = args.sweep.frame.caption(self.caption(args, trace, caller));
+            let text = args.sweep.frame.sized(file.content(trace, &caption)?);
             caller.write_named(path, text.as_bytes())?;
         }
         if let Some(path) = &args.histogram {

@@ -1,20 +1,29 @@
-//! The table of a range of sizes: times, bandwidths, and a comparison with an earlier table.
+//! The table of runs at several sizes and numbers of ranks: times, bandwidths, and a comparison
+//! with an earlier table.
 
+use std::borrow::Cow;
+
+use csv::StringRecord;
 use oneport_measure::tune::MIN_FOR_P99;
+use oneport_pictures::{Players, Sweep};
 use serde::Deserialize;
 
 use super::RunArgs;
 use super::job::RunJob;
 use super::report::{Ran, WallSummary};
-use crate::answer::{FoundWrong, wrong};
+use crate::answer::wrong;
 use crate::args::Inputs;
+use crate::forms::parse_kind;
 use crate::input::print_warnings;
+use crate::output::escape;
 use crate::prelude::*;
-use crate::site;
+use crate::site::summary;
+use crate::sweep::{Findings, PaperTable, Stored};
+use crate::units::show_ports;
 
 /// A row of the table. What a run is comes first, then its times.
 #[derive(Debug, Clone, JsonSchema, Serialize, Deserialize)]
-struct RunRow {
+pub(crate) struct RunRow {
     collective: String,
     ranks: usize,
     ports: String,
@@ -58,6 +67,20 @@ struct RunRow {
     /// That median over the schedule's: above 1, the schedule is faster.
     #[serde(default)]
     x_library: Option<f64>,
+    /// Of the model time, from the last arrival on, too.
+    #[serde(default)]
+    lower_bound_ns: f64,
+    #[serde(default)]
+    rounds: usize,
+    #[serde(default)]
+    messages: usize,
+    #[serde(default)]
+    volume_bytes: u64,
+    /// Of a row in a CSV file: the command line, and the digest of what it read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
     /// Beside the run of an earlier table.
     #[serde(skip)]
     baseline: Option<Change>,
@@ -96,6 +119,23 @@ impl RunRow {
         )
     }
 
+    /// What a plot and a page show of it.
+    fn figures(&self) -> SweepRow {
+        SweepRow {
+            algorithm: self.algorithm.clone(),
+            ranks: self.ranks,
+            bytes: self.bytes,
+            time: self.model_ns,
+            bound: self.lower_bound_ns,
+            median: Some(self.median_ns as f64),
+            rounds: self.rounds,
+            messages: self.messages,
+            volume: self.volume_bytes,
+            segment: (self.segment < self.bytes).then_some(self.segment),
+            ..SweepRow::default()
+        }
+    }
+
     fn compared(mut self, baseline: &[RunRow]) -> RunRow {
         let change = |old: &RunRow| Change {
             median_ns: old.median_ns,
@@ -112,34 +152,61 @@ impl RunRow {
     }
 }
 
-/// The runs of a table, one for each size.
-pub(super) struct RunSweep<'a> {
+/// The rows of the runs so far.
+#[derive(Clone)]
+pub(super) struct RunTable<'a> {
     args: &'a RunArgs,
-    sizes: Vec<u64>,
-    /// By size: the options.
-    points: Vec<Common>,
+    caller: &'a Caller,
     /// The table to compare with.
     baseline: Vec<RunRow>,
-    /// The rows so far.
     rows: Vec<RunRow>,
+    /// The costs in words, and how it was measured.
+    costs: String,
     /// Those of the first run that has some.
     warnings: Vec<String>,
     /// The costs by which algorithms were chosen, if built-in ones: as JSON, and in words.
     chosen_for: Option<String>,
     assumed: Option<String>,
+    /// The name of the library's own function, if it was measured.
+    library: Option<&'static str>,
     /// The processes, if the engine is MPI.
     processes: Option<Processes>,
-    /// Why there are no more.
-    stopped: Option<anyhow::Error>,
 }
 
-impl<'a> RunSweep<'a> {
-    pub(super) fn new(args: &'a RunArgs, site: &Site) -> Result<RunSweep<'a>> {
+impl RunArgs {
+    /// Runs the schedules of all sizes and numbers of ranks.
+    pub(super) fn table(&self, site: &mut Site) -> Result<Answer> {
+        let caller = site.caller.clone();
+        let table = RunTable::new(self, site, &caller);
+        let table = site.agree(table)?;
+        let mut common = self.common.typed().0;
+        if let Some(world) = &site.world {
+            common.take_ranks(world.size());
+        }
+        let mut left = common.points().len();
+        let experiment = self.sweep.experiment(&common, &caller, table)?;
+        let experiment = experiment.with_csv(self.csv.as_deref());
+        experiment.fill(site.world.is_some(), |point, _| {
+            let args = self.with(point);
+            let job = RunJob::planned(&args, site);
+            left -= 1;
+            if let (0, Ok(job)) = (left, &job) {
+                print_warnings(&args.common, &job.input.schedule, &site.caller);
+                site.note_spare(job.input.schedule.ranks());
+            }
+            let job = job.and_then(|job| job.proved(site));
+            site.perform(job)
+        })
+    }
+}
+
+impl<'a> RunTable<'a> {
+    /// Without rows, if the options are for a table.
+    fn new(args: &'a RunArgs, site: &Site, caller: &'a Caller) -> Result<RunTable<'a>> {
+        let (common, dtype) = args.common.typed();
         if args.trace.is_some() || args.histogram.is_some() {
             bail!("--trace and --histogram are for one run, not for a table");
         }
-        args.frame.ensure(false, false)?;
-        let (common, dtype) = args.common.typed();
         let sizes = match &common.vector.bytes {
             Some(sizes) if !common.blocks.are_given() => sizes.values(2),
             _ => bail!("a table needs sizes: give --bytes, such as --bytes 8..4MiB"),
@@ -150,91 +217,130 @@ impl<'a> RunSweep<'a> {
                 "{odd} bytes are not a whole number of elements of {bytes} bytes (--dtype {name})"
             );
         }
-        site.caller.writable(&[("--csv", args.csv.as_deref())])?;
+        args.writable(site)?;
         let baseline = args.baseline.as_ref().map(read).transpose()?;
-        let points = sizes.iter().map(|&bytes| {
-            let mut point = common.clone();
-            point.vector.bytes = Some(Ranges::single(bytes));
-            if let Some(world) = &site.world {
-                point.take_ranks(world.size());
-            }
-            point
-        });
-        let mut points: Vec<Common> = points.collect();
-        Common::take_one_tree(&mut points, &site.caller)?;
-        if let Some(largest) = points.last() {
-            let largest = args.with(largest);
-            let schedule = RunJob::planned(&largest, site)?.input.schedule;
-            print_warnings(&common, &schedule, &site.caller);
-            site.note_spare(schedule.ranks());
-        }
-        Ok(RunSweep {
+        Ok(RunTable {
             args,
-            sizes,
-            points,
+            caller,
             baseline: baseline.unwrap_or_default(),
             rows: Vec::new(),
+            costs: String::new(),
             warnings: Vec::new(),
             chosen_for: None,
             assumed: None,
+            library: None,
             processes: site.processes(),
-            stopped: None,
         })
     }
 }
 
-impl<'a> site::Job for RunSweep<'a> {
-    type Done = RunSweep<'a>;
-
-    fn fact(&self) -> String {
-        let library = if self.args.library {
-            ", beside the library"
-        } else {
-            ""
-        };
-        format!("runs vectors of {:?} bytes{library}", self.sizes)
+impl RunTable<'_> {
+    fn show_costs(&self, cost: &CostModel, unit: Unit, row: &RunRow) -> String {
+        let engine = self.processes.as_ref().map(ToString::to_string);
+        format!(
+            "{}; measured: medians of {} repetitions, {}, {} clock, on {}",
+            show_cost(cost, unit),
+            row.repetitions,
+            row.dtype,
+            row.clock,
+            engine.unwrap_or_else(|| "threads".into())
+        )
     }
 
-    fn perform(mut self, site: &mut Site) -> Result<RunSweep<'a>> {
-        let length = self.sizes.len() as u64;
-        let progress = WorkBar::new(&site.caller, length, "running {wide_bar} {pos}/{len} sizes");
-        for (&bytes, point) in self.sizes.iter().zip(&self.points) {
-            let args = self.args.with(point);
-            let job = RunJob::planned(&args, site).and_then(|job| job.proved(site));
-            let done = match site.perform(job) {
-                Ok(done) => done,
-                Err(error) => {
-                    self.stopped = Some(error);
-                    break;
-                }
-            };
-            progress.add(1);
-            let info = &done.input.info;
-            self.chosen_for = self.chosen_for.or_else(|| info.chosen_for.clone());
-            self.assumed = self.assumed.or_else(|| info.assumed());
-            if self.warnings.is_empty() {
-                site.caller.notes(&done.row.warnings);
-                self.warnings.clone_from(&done.row.warnings);
-            }
-            self.rows
-                .push(args.row(bytes, &done).compared(&self.baseline));
-            if let Some(error) = done.row.error {
-                self.stopped = Some(wrong(format!("wrong result: {error}")));
-                break;
-            }
-        }
-        progress.finish();
-        Ok(self)
+    /// The first row, of which a table has one.
+    fn first(&self, field: fn(&RunRow) -> &str) -> &str {
+        self.rows.first().map_or("", field)
     }
 }
 
-impl RunSweep<'_> {
-    pub(super) fn json(&self, is_wrong: bool) -> impl Answered {
+impl Findings for RunTable<'_> {
+    type Found = Ran;
+    type Row = RunRow;
+
+    fn take_known(&mut self, rows: Vec<RunRow>) -> Result<()> {
+        if let Some(row) = rows.first() {
+            let (cost, unit) = self.args.common.machine.cost(Some(row.ranks))?;
+            self.costs = self.show_costs(&cost, unit, row);
+        }
+        let known = rows.into_iter().map(|row| row.compared(&self.baseline));
+        self.rows = known.collect();
+        Ok(())
+    }
+
+    fn add(&mut self, point: &Common, done: Ran) -> Result<()> {
+        let info = &done.input.info;
+        self.chosen_for = (self.chosen_for.take()).or_else(|| info.chosen_for.clone());
+        self.assumed = self.assumed.take().or_else(|| info.assumed());
+        self.library = done.library.as_ref().and_then(|library| library.function);
+        if self.warnings.is_empty() {
+            self.caller.notes(&done.row.warnings);
+            self.warnings.clone_from(&done.row.warnings);
+        }
+        let row = self.args.row(point.point_bytes().unwrap_or(0), &done)?;
+        let row = row.compared(&self.baseline);
+        self.costs = self.show_costs(&done.input.cost, done.input.unit, &row);
+        let spot = |row: &RunRow| (row.ranks, row.bytes);
+        self.rows.retain(|known| spot(known) != spot(&row));
+        self.rows.push(row);
+        match done.row.error {
+            None => Ok(()),
+            Some(error) => Err(wrong(format!("wrong result: {error}"))),
+        }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let compares = self.rows.iter().any(|row| row.baseline.is_some());
+        if self.args.baseline.is_none() || compares {
+            return Vec::new();
+        }
+        vec!["the baseline has no row for any of these runs: nothing is compared".into()]
+    }
+
+    /// The library and the baseline have lines of their own.
+    fn sweep(&self) -> Cow<'_, Sweep> {
+        let rows = self.rows.iter().flat_map(|row| {
+            let own = row.figures();
+            let library = row.library_ns.zip(self.library);
+            let library = library.map(|(ns, name)| own.beside(name, ns as f64));
+            let baseline = row.baseline.as_ref();
+            let baseline = baseline.map(|old| own.beside("baseline", old.median_ns as f64));
+            [Some(own), library, baseline].into_iter().flatten()
+        });
+        Cow::Owned(Sweep {
+            unit: Unit::Nanoseconds,
+            rows: rows.collect(),
+            players: Players::default(),
+        })
+    }
+
+    fn collective(&self) -> &str {
+        self.first(|row| &row.collective)
+    }
+
+    fn ports(&self) -> Cow<'_, str> {
+        let row = self.rows.first();
+        row.map_or_else(String::new, |row| show_ports(&row.ports, row.ported))
+            .into()
+    }
+
+    fn costs(&self) -> &str {
+        &self.costs
+    }
+
+    fn csv(&self, inputs: &str) -> Result<Vec<u8>> {
+        output::csv(self.rows.iter().map(|row| RunRow {
+            command: Some(self.caller.command.to_string()),
+            digest: Some(inputs.to_string()),
+            ..row.clone()
+        }))
+    }
+
+    fn answered(&self, has_failed: bool) -> impl Answered {
         let mut verified = self.rows.iter().map(|row| row.verified);
         let baseline = self.args.baseline.as_ref();
         record! {
             /// Whether all results are right; null if one was not verified.
-            verified: verified.try_fold(!is_wrong, |all, one| Some(all && one?)),
+            verified: verified.try_fold(!has_failed, |all, one| Some(all && one?)),
             rows: self.rows.iter().map(|row| record! {
                 #[serde(flatten)]
                 row: row,
@@ -251,35 +357,47 @@ impl RunSweep<'_> {
         }
     }
 
-    /// Writes and prints the table: also one that ends where something is wrong.
-    pub(super) fn answer(mut self, caller: &Caller) -> Result<Answer> {
-        let wrong = self
-            .stopped
-            .take()
-            .map(|error| error.downcast::<FoundWrong>());
-        let wrong = wrong.transpose()?;
-        let (args, rows) = (self.args, &self.rows[..]);
-        let json = self.json(wrong.is_some());
-        if args.baseline.is_some() && rows.iter().all(|row| row.baseline.is_none()) {
-            caller.note("the baseline has no row for any of these runs: nothing is compared");
+    fn paper(&self) -> PaperTable {
+        PaperTable::of(&columns(&self.rows), &self.rows)
+    }
+
+    fn print(&self, _: &str, out: &mut Lines) -> Result<()> {
+        if let Some(processes) = &self.processes {
+            output::summary(out, &summary(processes))?;
         }
-        if let (Some(path), None) = (&args.csv, &wrong) {
-            let text = output::csv(rows)?;
-            caller.write_named(path, &text)?;
-        }
-        let answer = answer(caller, args.common.json, &json, |out| {
-            if rows.is_empty() {
-                return Ok(());
-            }
-            if let Some(processes) = &self.processes {
-                output::summary(out, &site::summary(processes))?;
-            }
-            print(out, rows, self.assumed.as_deref())
-        })?;
-        Ok(match wrong {
-            None => answer,
-            Some(wrong) => answer.but_wrong(wrong.message),
-        })
+        print(out, &self.rows, self.assumed.as_deref())
+    }
+}
+
+impl Stored for RunRow {
+    fn of(record: &StringRecord, header: &StringRecord) -> csv::Result<RunRow> {
+        let mut row: RunRow = record.deserialize(Some(header))?;
+        row.algorithm = escape::from_csv_field(row.algorithm);
+        Ok(row)
+    }
+
+    fn origin(&self) -> [&str; 2] {
+        [&self.command, &self.digest].map(|field| field.as_deref().unwrap_or_default())
+    }
+
+    fn is_sound(&self) -> bool {
+        let words = [
+            &self.ports,
+            &self.dtype,
+            &self.op,
+            &self.clock,
+            &self.algorithm,
+        ];
+        let mut words = words.into_iter().chain([&self.workers, &self.inputs]);
+        let is_time = |time: f64| time.is_finite() && time >= 0.0;
+        parse_kind(&self.collective).is_ok()
+            && words.all(|word| escape::is_visible(word))
+            && self.ranks > 0
+            && self.figures().times().all(is_time)
+    }
+
+    fn is_measured(&self) -> bool {
+        true
     }
 }
 
@@ -292,8 +410,10 @@ impl RunArgs {
     }
 
     /// The row of a run that is done.
-    fn row(&self, bytes: u64, done: &Ran) -> RunRow {
-        let info = &done.input.info;
+    fn row(&self, bytes: u64, done: &Ran) -> Result<RunRow> {
+        let (info, schedule) = (&done.input.info, &done.input.schedule);
+        let stats = schedule.stats()?;
+        let bound = schedule.lower_bound(&done.input.cost).largest;
         let (all, share) = moved(info.kind, info.ranks, bytes);
         let wall = WallSummary::of(&done.row.wall);
         // As the wall-clock, from the arrival of the last rank on.
@@ -304,7 +424,7 @@ impl RunArgs {
             0 => 0.0,
             median => all / median as f64,
         };
-        RunRow {
+        Ok(RunRow {
             collective: info.collective.to_string(),
             ranks: info.ranks,
             ports: info.ports.to_string(),
@@ -337,8 +457,14 @@ impl RunArgs {
             library_ns: library.as_ref().map(|library| library.wall.median),
             library_min_ns: library.as_ref().map(|library| library.wall.min),
             x_library: library.map(|library| library.ratio),
+            lower_bound_ns: (bound - done.input.cost.last_arrival()).max(0.0),
+            rounds: stats.rounds,
+            messages: stats.messages,
+            volume_bytes: stats.elements as u64 * schedule.element_bytes(),
+            command: None,
+            digest: None,
             baseline: None,
-        }
+        })
     }
 }
 
@@ -372,8 +498,20 @@ fn read(file: &Source) -> Result<Vec<RunRow>> {
     Ok(rows)
 }
 
+/// The least and the largest number of ranks.
+fn span_of_ranks(rows: &[RunRow]) -> [usize; 2] {
+    let ranks = || rows.iter().map(|row| row.ranks);
+    [ranks().min(), ranks().max()].map(Option::unwrap_or_default)
+}
+
 fn heading(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()> {
     let first = &rows[0];
+    let [low, high] = span_of_ranks(rows);
+    let ranks = if low == high {
+        low.to_string()
+    } else {
+        format!("{low} to {high}")
+    };
     let op = match &*first.op {
         "" => String::new(),
         op => format!(", {op}"),
@@ -382,7 +520,7 @@ fn heading(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()
         out,
         "{}, {} ranks, {} ports, {}{op}, {} clock{}",
         first.collective,
-        first.ranks,
+        ranks,
         first.ports,
         first.dtype,
         first.clock,
@@ -414,8 +552,8 @@ fn heading(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()
     Ok(())
 }
 
-fn print(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()> {
-    heading(out, rows, assumed)?;
+/// The columns of the table.
+fn columns(rows: &[RunRow]) -> Columns<'static, RunRow> {
     let compares = rows.iter().any(|row| row.baseline.is_some());
     let library = rows.iter().any(|row| row.library_ns.is_some());
     let ns = |time_ns: u64| show_ns(time_ns as f64);
@@ -423,27 +561,37 @@ fn print(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()> 
     let p99 = |row: &RunRow| (row.repetitions >= MIN_FOR_P99).then_some(row.p99_ns);
     let baseline = |row: &RunRow| row.baseline.as_ref().and_then(|baseline| baseline.ratio);
     let change = |row: &RunRow| row.baseline.as_ref().map(|baseline| baseline.change);
-    let columns = Columns::<RunRow>::default()
+    let [low, high] = span_of_ranks(rows);
+    Columns::<RunRow>::default()
+        .add_if(low < high, ">ranks", |row| row.ranks)
         .add(">size", |row| show_bytes(row.bytes))
         .add("algorithm", |row| row.algorithm.clone())
         .add(">segment", |row| show_bytes(row.segment))
-        .add(">median", |row| ns(row.median_ns))
-        .add(">interval", |row| {
+        .add(">median", move |row| ns(row.median_ns))
+        .add(">interval", move |row| {
             format!("{} - {}", ns(row.low_ns), ns(row.high_ns))
         })
-        .add(">min", |row| ns(row.min_ns))
-        .add_if(rows.iter().any(|row| p99(row).is_some()), ">p99", |row| {
-            or_dash(p99(row).map(ns))
-        })
-        .add(">max", |row| ns(row.max_ns))
+        .add(">min", move |row| ns(row.min_ns))
+        .add_if(
+            rows.iter().any(|row| p99(row).is_some()),
+            ">p99",
+            move |row| or_dash(p99(row).map(ns)),
+        )
+        .add(">max", move |row| ns(row.max_ns))
         .add(">algbw GB/s", |row| number(row.algbw_gb_per_s, 4))
         .add(">busbw GB/s", |row| number(row.busbw_gb_per_s, 4))
-        .add(">x model", |row| factor(row.x_model))
-        .add_if(library, ">library", |row| or_dash(row.library_ns.map(ns)))
-        .add_if(library, ">x library", |row| factor(row.x_library))
-        .add_if(compares, ">x baseline", |row| factor(baseline(row)))
-        .add_if(compares, ">change", |row| or_dash(change(row)));
-    output::table(out, &columns, rows)?;
+        .add(">x model", move |row| factor(row.x_model))
+        .add_if(library, ">library", move |row| {
+            or_dash(row.library_ns.map(ns))
+        })
+        .add_if(library, ">x library", move |row| factor(row.x_library))
+        .add_if(compares, ">x baseline", move |row| factor(baseline(row)))
+        .add_if(compares, ">change", move |row| or_dash(change(row)))
+}
+
+fn print(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()> {
+    heading(out, rows, assumed)?;
+    output::table(out, &columns(rows), rows)?;
     let ratios = rows.iter().filter_map(|row| row.x_library);
     let (logs, n) = ratios.fold((0.0, 0u32), |(sum, n), x| (sum + x.ln(), n + 1));
     if n > 0 {

@@ -1,5 +1,7 @@
 //! Tests of the tables that `run` makes of a range of sizes.
 
+use std::fs;
+
 use super::options::{folder, json_in};
 use crate::support::run::{failure, json, oneport, text};
 
@@ -132,6 +134,161 @@ fn a_range_of_sizes_makes_a_table() {
     let found = json(late);
     assert_eq!(found["rows"][1]["last_arrival_ns"], 1e6);
     assert!(found["warnings"].is_array());
+}
+
+/// The table of several numbers of ranks and sizes, in all kinds of files, and on from one.
+#[test]
+fn a_table_of_runs_goes_everywhere_and_goes_on() {
+    let folder = folder("runs");
+    let runs = "run broadcast -p 2,3 --bytes 8..32 -a chain --repetitions 3";
+    let files = "-o r.csv -o r.md -o r.tex -o r.svg -o r.html -o r.json";
+    let all = json_in(&folder, &format!("{runs} {files}"));
+    let rows = all["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 3);
+    assert_eq!(all["verified"], true);
+    for row in rows {
+        let (p, m) = (&row["ranks"], &row["bytes"]);
+        let one = json(&format!("simulate broadcast -p {p} --bytes {m} -a chain"));
+        for (of_run, of_model) in [
+            ("model_ns", "time"),
+            ("lower_bound_ns", "lower_bound"),
+            ("rounds", "rounds"),
+            ("messages", "messages"),
+            ("volume_bytes", "bytes"),
+        ] {
+            assert_eq!(row[of_run], one[of_model], "{of_run} in {row}");
+        }
+        assert!(row["median_ns"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(&read("r.json")).unwrap();
+    assert_eq!(saved, all);
+    assert!(read("r.md").starts_with("| ranks | size | algorithm | segment | median |"));
+    assert_eq!(read("r.tex").matches(" \\\\\n").count(), 1 + 6);
+    assert!(read("r.svg").contains("broadcast, 2 to 3 ranks, 8 B to 32 B"));
+    assert!(read("r.html").contains("Which leads where"));
+    let by_size = format!("{runs} --baseline r.csv --show ratio -o s.md");
+    oneport(&by_size).current_dir(&folder).assert().success();
+    let by_size = read("s.md");
+    assert!(
+        by_size.starts_with("| algorithm | ranks | 8 B | 16 B | 32 B |")
+            && by_size.contains("| baseline | 2 |"),
+        "{by_size}"
+    );
+
+    // As if it had been stopped after two runs, with a time that only the file has.
+    let again = format!("{runs} -o a.csv");
+    oneport(&again).current_dir(&folder).assert().success();
+    let whole = read("a.csv");
+    let median = rows_of(&whole, "median_ns");
+    let first: Vec<_> = whole.lines().take(3).collect();
+    let marked = first
+        .join("\n")
+        .replace(&format!(",{},", median[1]), ",987654321,")
+        + "\n";
+    fs::write(folder.join("a.csv"), marked).unwrap();
+    let run = oneport(&again).current_dir(&folder).assert().success();
+    let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(
+        said.contains("2 rows are known from the CSV file"),
+        "{said}"
+    );
+    let shown = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+    assert!(
+        shown.starts_with("broadcast, 2 to 3 ranks, bi ports, u8") && shown.contains("987.6"),
+        "{shown}"
+    );
+    let medians = rows_of(&read("a.csv"), "median_ns");
+    assert_eq!((medians.len(), &*medians[1]), (6, "987654321"));
+    let other = again.replace("8..32", "8..64");
+    let error = failure(oneport(&other).current_dir(&folder), 2);
+    assert!(error.contains("something else than rows"), "{error}");
+    assert_eq!(rows_of(&read("a.csv"), "median_ns"), medians);
+    // What --csv names is written anew.
+    let anew = other.replace("-o a.csv", "--csv a.csv");
+    oneport(&anew).current_dir(&folder).assert().success();
+    assert_eq!(
+        rows_of(&read("a.csv"), "bytes"),
+        ["8", "16", "32", "64"].repeat(2)
+    );
+}
+
+/// The fields of a column of a CSV file.
+fn rows_of(csv: &str, column: &str) -> Vec<String> {
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let place = reader
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|name| name == column);
+    let field = |record: csv::StringRecord| record[place.unwrap()].to_string();
+    reader
+        .records()
+        .map(|record| field(record.unwrap()))
+        .collect()
+}
+
+/// What cannot be planned is left out; what is wrong ends a table with the rows before it.
+#[test]
+fn an_error_at_one_point_keeps_the_rows_of_others() {
+    let folder = folder("partial");
+    for p in [2, 3, 4] {
+        oneport(&format!(
+            "plan broadcast -p {p} --bytes 8 -a chain -o c-{p}.json"
+        ))
+        .current_dir(&folder)
+        .assert()
+        .success();
+    }
+    // Rank 1 of three sends on before it has received.
+    let path = folder.join("c-3.json");
+    let mut wrong: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    wrong["programs"][1].as_array_mut().unwrap().reverse();
+    fs::write(path, wrong.to_string()).unwrap();
+    let sweep = "run broadcast --schedule c-{p}.json -p 2..=4 --bytes 8 -o r.json";
+    let run = oneport(sweep).current_dir(&folder).assert().code(1);
+    let [shown, said] = [&run.get_output().stdout, &run.get_output().stderr]
+        .map(|text| String::from_utf8_lossy(text).into_owned());
+    assert!(shown.starts_with("broadcast, 2 ranks, bi ports"), "{shown}");
+    assert!(
+        said.contains("error: 3 ranks, 8 B: wrong schedule: rank 2, output elements 0 to 7"),
+        "{said}"
+    );
+    assert!(!folder.join("r.json").exists());
+    let json = oneport(&format!("{sweep} --json"))
+        .current_dir(&folder)
+        .assert()
+        .code(1);
+    let all: serde_json::Value = serde_json::from_slice(&json.get_output().stdout).unwrap();
+    assert_eq!(
+        (&all["verified"], all["rows"].as_array().unwrap().len()),
+        (&false.into(), 1)
+    );
+    // As many threads as that there are nowhere.
+    let run = oneport("run broadcast -p 2,100000000 --bytes 8")
+        .assert()
+        .success();
+    let [shown, said] = [&run.get_output().stdout, &run.get_output().stderr]
+        .map(|text| String::from_utf8_lossy(text).into_owned());
+    assert!(shown.starts_with("broadcast, 2 ranks, bi ports"), "{shown}");
+    assert!(
+        said.contains("note: 100000000 ranks, 8 B left out: 100000000 ranks are more"),
+        "{said}"
+    );
+    for (options, expected) in [
+        ("-p 2 --bytes 8 --show ratio", "--show is for plots"),
+        ("-p 2 --bytes 8 -o x.pdf", "name FILE.csv"),
+        ("-p 2,3 --trace t.svg --bytes 8", "not for a table"),
+        ("-p 2,3", "a table needs sizes"),
+        (
+            "-p 2 --bytes 8,16 --show bound -o x.csv",
+            "--show is for plots",
+        ),
+    ] {
+        let error = failure(&mut oneport(&format!("run broadcast {options}")), 2);
+        assert!(error.contains(expected), "{options}: {error}");
+    }
 }
 
 #[test]

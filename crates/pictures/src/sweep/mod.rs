@@ -205,6 +205,19 @@ impl SweepRow {
         }
     }
 
+    /// The row of something else at the same place, with this median in nanoseconds. It has no time
+    /// in the model.
+    pub fn beside(&self, name: &str, median: f64) -> SweepRow {
+        SweepRow {
+            algorithm: name.into(),
+            ranks: self.ranks,
+            bytes: self.bytes,
+            time: f64::NAN,
+            median: Some(median),
+            ..SweepRow::default()
+        }
+    }
+
     /// The time to compare: measured, if it was.
     pub fn value(&self) -> f64 {
         self.median.unwrap_or(self.time)
