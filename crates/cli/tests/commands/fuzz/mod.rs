@@ -5,11 +5,14 @@
 //! hang or a huge allocation. An accepted value is passed to the code that uses such values, and
 //! must be the same after it is written and read again.
 //!
+//! Random requests must have one answer, whichever command is asked.
+//!
 //! `ONEPORT_FUZZ=N` tries N texts per reader instead of the default, and a tenth as many commands.
 //! `ONEPORT_FUZZ_SEED=S` tries only the seed S, which a failure names, and prints its text first.
 
 #![allow(clippy::print_stdout, reason = "the counts are printed")]
 
+mod agree;
 mod commands;
 mod mutate;
 mod numbers;
