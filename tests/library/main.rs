@@ -42,6 +42,7 @@ mod oracle;
 mod placed;
 mod planners;
 mod ported;
+mod ports;
 mod property;
 mod random;
 mod registry;

@@ -33,11 +33,13 @@ impl PortModels {
     /// one first.
     pub(in crate::plan) fn uses(self, ports: Ports) -> impl Iterator<Item = Ports> {
         let k = ports.k();
-        let others = if !ports.can_exchange() {
-            (k > 1 && ports.waits_by_list()).then(|| Ports::BI.with_k(k / 2))
+        let others = if !ports.waits_by_list() {
+            Some(Ports::UNI.with_k(k))
+        } else if !ports.can_exchange() {
+            (k > 1).then(|| Ports::BI.with_k(k / 2))
         } else {
             // For algorithms for both see `one_way`.
-            (!ports.waits_by_list() || self == PortModels::Uni).then(|| Ports::UNI.with_k(k))
+            (self == PortModels::Uni).then(|| Ports::UNI.with_k(k))
         };
         // An odd port is in no pair.
         let prefers_pairs = self == PortModels::Both && k.is_multiple_of(2);
