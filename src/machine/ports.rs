@@ -1,5 +1,7 @@
 //! The ports of a rank: how many transfers it can take part in at once, and in which directions.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 
 /// How many transfers a rank can take part in at once.
@@ -172,6 +174,9 @@ impl Ports {
         }
     }
 
+    // Where each direction has its own list, those of port `n` are `2 n` (out) and `2 n + 1` (in);
+    // else list `n` is that of port `n`. So it is in `list`, `may_wait_for` and `side`.
+
     /// The port list of a send (`sends`) or a receive on port number `port`, counted from 0.
     pub fn list(self, sends: bool, port: usize) -> usize {
         match self {
@@ -180,9 +185,13 @@ impl Ports {
         }
     }
 
-    /// The list of the same port in the other direction, where each direction has its own.
-    pub(crate) const fn opposite(list: usize) -> usize {
-        list ^ 1
+    /// The lists of all steps that a step of `list` may wait for (rule 1). For which of these steps
+    /// it does, `rules::share_port` says.
+    pub(crate) fn may_wait_for(self, list: usize) -> Range<usize> {
+        match self {
+            Ports::Unidirectional { .. } | Ports::Bidirectional { .. } => list..list + 1,
+            Ports::Telephone { .. } => list / 2 * 2..list / 2 * 2 + 2,
+        }
     }
 
     /// Whether sends and receives have lists of their own.

@@ -171,7 +171,7 @@ impl<const N: usize> OnlineOrder<N> {
 }
 
 /// Whether `earlier`, which has not finished, must finish before `later`, a later step of the same
-/// rank, starts (rules 1 to 3).
+/// rank, starts (rules 1 to 3). Of rule 1 only that of lists: see [`OnePorted::new`].
 #[inline]
 pub(crate) fn must_precede<S: Unfinished>(earlier: &S, later: &S, overlap: bool) -> bool {
     let list = later.port_list();

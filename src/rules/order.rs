@@ -76,18 +76,10 @@ pub struct OrderScratch {
     cuts: Vec<usize>,
     atoms: Vec<Atom>,
     last: Vec<Option<Event>>,
-    /// By list of a port for calls.
-    calls: Vec<Call>,
+    /// By list: the last event before the last steps that hold up others [alike](hold_up_alike).
+    /// Empty where a step waits for its own list alone.
+    before: Vec<Option<Event>>,
     waits: SmallVec<[Tagged; 8]>,
-}
-
-/// The last transfers in one direction of a port for calls.
-#[derive(Debug, Clone, Copy)]
-struct Call {
-    /// Their partner.
-    peer: usize,
-    /// The last event of this list before them.
-    before: Option<Event>,
 }
 
 impl LocalOrder {
@@ -136,12 +128,12 @@ impl LocalOrder {
                     self.start.extend(barrier);
                 }
             } else {
-                let before = list.and_then(|l| scratch.last[l]);
-                let other_call = scratch.other_call(step, list);
                 scratch.data_waits(step, list, if overlap { None } else { barrier });
-                if before.or(other_call).is_some() {
-                    self.start.extend(before.into_iter().chain(other_call));
-                } else if !overlap && scratch.waits.is_empty() {
+                if let Some(list) = list {
+                    self.start.extend(scratch.last[list]);
+                    (self.start).extend(scratch.waits_of_lists(program, step, list, ports));
+                }
+                if !overlap && scratch.waits.is_empty() && self.start.open_is_empty() {
                     self.start.extend(barrier);
                 }
                 self.start.extend(scratch.waits.iter().map(|w| w.event));
@@ -162,9 +154,8 @@ impl LocalOrder {
             if step.computes() && !overlap {
                 barrier = Some(Event::computed(i));
                 scratch.last.fill(None);
-                scratch.calls.iter_mut().for_each(|call| call.before = None);
             } else if let Some(l) = list {
-                scratch.last[l] = Some(Event::transferred(i));
+                scratch.record_transfer(program, i, l);
             }
         }
         Ok(())
@@ -183,12 +174,17 @@ impl LocalOrder {
 }
 
 /// Whether `later` holds the port of `earlier`, an earlier step of its rank, too, and waits for it
-/// (rule 1).
+/// (rule 1). Where both are of one list, it does.
 pub(crate) fn share_port(ports: Ports, earlier: &Step, later: &Step) -> bool {
     let list = |step: &Step| step.port().map(|port| ports.list(step.is_send(), port));
     let other_call =
         ports.has_calls() && earlier.port() == later.port() && earlier.peer() != later.peer();
     list(later).is_some() && (list(later) == list(earlier) || other_call)
+}
+
+/// Whether two steps of one list are waited for by the same later steps of other lists (rule 1).
+fn hold_up_alike(a: &Step, b: &Step) -> bool {
+    a.peer() == b.peer()
 }
 
 /// Lists of events, stored one after another in one allocation.
@@ -259,33 +255,41 @@ impl OrderScratch {
             .filter_map(|s| Some(ports.list(s.is_send(), s.port().filter(|&p| p < ports.k())?)));
         self.last.clear();
         self.last.resize(used.max().map_or(0, |l| l + 1), None);
-        self.calls.clear();
-        if ports.has_calls() {
-            let none = Call {
-                peer: usize::MAX,
-                before: None,
-            };
-            self.calls.resize(self.last.len().next_multiple_of(2), none);
+        self.before.clear();
+        if !ports.waits_by_list() {
+            self.before.resize(self.last.len(), None);
         }
     }
 
-    /// The last event in the other direction of the port, if that was another call; `step` begins
-    /// or continues one.
-    fn other_call(&mut self, step: &Step, list: Option<usize>) -> Option<Event> {
-        let (list, peer) = (list?, step.peer()?);
-        let opposite = *self.calls.get(Ports::opposite(list))?;
-        let own = &mut self.calls[list];
-        if own.peer != peer {
-            *own = Call {
-                peer,
-                before: self.last[list],
-            };
+    /// By list other than its own: the last event that rule 1 makes `step` of list `own` wait for.
+    fn waits_of_lists(
+        &self,
+        program: &[Step],
+        step: &Step,
+        own: usize,
+        ports: Ports,
+    ) -> impl Iterator<Item = Event> {
+        let others = ports.may_wait_for(own).filter(move |&list| list != own);
+        others.filter_map(move |list| {
+            let last = self.last.get(list).copied().flatten()?;
+            if share_port(ports, &program[last.step()], step) {
+                Some(last)
+            } else {
+                self.before[list]
+            }
+        })
+    }
+
+    /// Records that step `i` is the last one of `list`.
+    fn record_transfer(&mut self, program: &[Step], i: usize, list: usize) {
+        let last = &mut self.last[list];
+        if let Some(before) = self.before.get_mut(list) {
+            let go_on = |event: Event| hold_up_alike(&program[event.step()], &program[i]);
+            if !last.is_some_and(go_on) {
+                *before = *last;
+            }
         }
-        if opposite.peer == peer {
-            opposite.before
-        } else {
-            self.last.get(Ports::opposite(list)).copied().flatten()
-        }
+        *last = Some(Event::transferred(i));
     }
 
     fn atoms_of(cuts: &[usize], span: Span) -> std::ops::Range<usize> {

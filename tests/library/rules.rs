@@ -4,12 +4,14 @@
 //! integers, so all sums are exact and times must agree bit for bit.
 
 use oneport::machine::{Eager, Links};
-use oneport::rules::{End, Event, NodeKind};
+use oneport::rules::{End, Event, LocalOrder, NodeKind, OrderScratch};
 use oneport::run::{Clock, Operator, Run, Team, TeamOptions, Workers, inputs};
 use oneport::schedule::{Direction, SharedPort};
 use oneport::simulate::explain::{Link, WaitReason};
 use oneport::simulate::{Prepared, Simulation, stream};
-use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
+use oneport::{
+    Collective, CostModel, ErrorKind, Layout, Order, Ports, Schedule, Span, Spans, Step,
+};
 
 use self::naive::{Delays, Naive, Times, Verdict, elements, intersect, is_local, written};
 use crate::support::cases::cases;
@@ -467,6 +469,123 @@ fn executor_follows_the_rules() {
             assert_eq!(outputs, run(Clock::Paced, true), "{what}");
         }
     }
+}
+
+/// For each step the earlier ones that it waits for, directly or not, as bits.
+fn all_waits(steps: usize, waits: impl Fn(usize, usize) -> bool) -> Vec<u64> {
+    let mut all: Vec<u64> = Vec::new();
+    for step in 0..steps {
+        let direct = (0..step).filter(|&earlier| waits(step, earlier));
+        all.push(direct.fold(0, |bits, earlier| bits | 1 << earlier | all[earlier]));
+    }
+    all
+}
+
+/// Between transfers of no data rule 1 is the only one: the static analysis, which keeps but a few
+/// earlier steps, against the rule for each pair of steps.
+#[test]
+fn a_step_waits_for_all_that_hold_its_port() {
+    let mut random = Random::new(4);
+    let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
+    for _ in 0..cases(5000, 50_000) {
+        let ports = random.pick(&Ports::KINDS).with_k(1 + random.below(3));
+        let partners = 1 + random.below(3);
+        let program = (0..random.below(30)).map(|_| {
+            let (peer, nothing) = (1 + random.below(partners), Span::new(0, 0));
+            let step = if random.chance(50) {
+                Step::send(peer, nothing)
+            } else {
+                Step::recv(peer, nothing)
+            };
+            step.on_port(random.below(ports.k()))
+        });
+        let program: Vec<Step> = program.collect();
+        let overlap = random.chance(50);
+        order
+            .analyse(&program, ports, overlap, &mut scratch)
+            .unwrap();
+        let found = all_waits(program.len(), |step, earlier| {
+            order
+                .before_start(step)
+                .contains(&Event::transferred(earlier))
+        });
+        let expected = all_waits(program.len(), |step, earlier| {
+            naive::same_port(ports, &program[earlier], &program[step])
+        });
+        assert_eq!(found, expected, "{ports:?} {program:?}");
+    }
+}
+
+/// The schedule's ports let rank 0 open both its transfers, of which the first ends only after the
+/// second: a run where the ranks have other ports allows it if rule 1 does. The executor opens
+/// lists in their order.
+#[test]
+fn ranks_hold_no_more_ports_than_they_have() {
+    let operator = Operator::<i32>::named("sum").unwrap();
+    let mut team = Team::new(3).unwrap();
+    let transfer = |sends: bool, peer: usize, at: usize| {
+        let span = Span::new(at, 1);
+        if sends {
+            Step::send(peer, span)
+        } else {
+            Step::recv(peer, span)
+        }
+    };
+    let (mut allowed, mut refused) = (0, 0);
+    let ends = |k: usize| (0..k).flat_map(|port| [(port, true), (port, false)]);
+    for k in 1..=3 {
+        let lists: Vec<_> = ends(k).collect();
+        for (i, &first) in lists.iter().enumerate() {
+            for (&second, second_peer) in lists[i + 1..].iter().flat_map(|s| [(s, 1), (s, 2)]) {
+                let mut programs = vec![Vec::new(); 3];
+                let own = [(first, 1), (second, second_peer)];
+                for (at, ((port, sends), peer)) in own.into_iter().enumerate() {
+                    programs[0].push(transfer(sends, peer, at).on_port(port));
+                }
+                programs[second_peer].push(transfer(!second.1, 0, 0));
+                if second_peer == 2 {
+                    programs[2].push(transfer(true, 1, 0));
+                    programs[1].push(transfer(false, 2, 0));
+                } else if first.1 == second.1 {
+                    // The first message between two ranks arrives first.
+                    continue;
+                }
+                programs[1].push(transfer(!first.1, 0, 0));
+                let everything = Layout {
+                    len: 2,
+                    input: Span::new(0, 2).into(),
+                    output: Span::new(0, 2).into(),
+                };
+                let collective = Collective::Allreduce;
+                let ports = Ports::BI.with_k(k);
+                let schedule = Schedule::new(ports, collective, vec![everything; 3], programs);
+                let schedule = schedule.unwrap();
+                let [a, b] = &schedule.programs()[0][..] else {
+                    unreachable!("two steps")
+                };
+                let data = inputs(schedule.collective(), schedule.layout(), &operator);
+                for ports in Ports::KINDS.map(|ports| ports.with_k(k)) {
+                    let run = Run::new(&schedule).op(&operator).inputs(&data);
+                    let run = run.ports(ports).eager(false).on(&mut team);
+                    let what = format!("{ports:?} {a:?} {b:?}: {run:?}");
+                    if naive::same_port(ports, a, b) {
+                        let kind = run.unwrap_err().kind().clone();
+                        let busy = ErrorKind::PortBusy {
+                            rank: 0,
+                            port: second.0,
+                            step: 1,
+                        };
+                        assert_eq!(kind, busy, "{what}");
+                        refused += 1;
+                    } else {
+                        assert!(run.is_ok(), "{what}");
+                        allowed += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(allowed > 50 && refused > 10, "{allowed}, {refused}");
 }
 
 /// A long message stays in the sender's buffer until the receiver has taken it. Random

@@ -8,9 +8,9 @@ use crate::schedule::Step;
 #[derive(Debug)]
 pub(super) struct HeldPorts<'r> {
     ports: Ports,
-    /// By number of the port: the open receive and the open send. No other port is looked at,
-    /// because a run with 64 ports takes twice as long if all are.
-    held: Vec<[Option<&'r Step>; 2]>,
+    /// By port list: the open transfer. Only lists that a step may wait for are looked at, because
+    /// a run with 64 ports takes twice as long if all are.
+    held: Vec<Option<&'r Step>>,
 }
 
 impl<'r> HeldPorts<'r> {
@@ -18,30 +18,36 @@ impl<'r> HeldPorts<'r> {
     pub(super) fn new(ports: Ports) -> Self {
         HeldPorts {
             ports,
-            held: vec![[None; 2]; ports.k()],
+            held: vec![None; ports.lists()],
         }
     }
 
     /// Holds the port of `step`, a transfer. False if the port does not exist, or is held by an
     /// open transfer that `step` waits for (rule 1).
     pub(super) fn hold(&mut self, step: &'r Step) -> bool {
-        let Some(held) = self.held.get_mut(step.port().unwrap_or(0)) else {
+        let list = self.list(step);
+        if list >= self.held.len() {
             return false;
-        };
-        let mut open = held.iter().flatten();
+        }
+        let mut open = self.held[self.ports.may_wait_for(list)].iter().flatten();
         if open.any(|open| share_port(self.ports, open, step)) {
             return false;
         }
-        held[usize::from(step.is_send())] = Some(step);
+        self.held[list] = Some(step);
         true
     }
 
     /// Releases the port of `step`, which holds it.
     pub(super) fn release(&mut self, step: &Step) {
-        self.held[step.port().unwrap_or(0)][usize::from(step.is_send())] = None;
+        let list = self.list(step);
+        self.held[list] = None;
     }
 
     pub(super) fn clear(&mut self) {
-        self.held.fill([None; 2]);
+        self.held.fill(None);
+    }
+
+    fn list(&self, step: &Step) -> usize {
+        self.ports.list(step.is_send(), step.port().unwrap_or(0))
     }
 }
