@@ -284,7 +284,7 @@ impl Stuck<'_> {
         } else {
             format!("port {port}")
         };
-        let side = match (self.ports.can_relay(), a.is_send(), b.is_send()) {
+        let side = match (self.ports.has_kinds(), a.is_send(), b.is_send()) {
             (true, true, true) => " out",
             (true, false, false) => " in",
             _ => "",

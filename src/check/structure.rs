@@ -120,7 +120,7 @@ fn missing_port(
 
 fn ports_of(ports: Ports) -> String {
     let k = ports.k();
-    let each = if ports.can_relay() {
+    let each = if ports.has_kinds() {
         " of each kind"
     } else {
         ""

@@ -200,6 +200,11 @@ impl Ports {
         self.lists() > self.k()
     }
 
+    /// Whether a port has one direction, so that a rank has ports of two kinds.
+    pub(crate) fn has_kinds(self) -> bool {
+        self.has_sides() && !self.has_calls()
+    }
+
     /// The number of the port that a list belongs to, and the direction of the list, `"out"` or
     /// `"in"`, if it serves only one.
     #[doc(hidden)]

@@ -112,7 +112,8 @@ impl Problem {
         self.ports.validate()?;
         let is_one_call = self.ports.has_calls() && self.ports.k() == 1;
         if !self.ports.waits_by_list() && !is_one_call {
-            return Err(Error::usage("a rank takes part in one call at a time here"));
+            let ports = self.ports.in_words();
+            return Err(Error::usage(format!("synthesis is not for {ports}")));
         }
         if p == 0 {
             return Err(Error::usage("a collective needs at least one rank"));

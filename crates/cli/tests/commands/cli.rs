@@ -295,7 +295,7 @@ fn telephone_ports_call_one_partner_at_a_time() {
         ),
         (
             format!("export goal {doubling} -o -"),
-            "knows no calls, with one partner at a time; the bytes form may take it",
+            "hosts do not have telephone ports; the bytes form may take it",
         ),
     ] {
         let message = failure(&mut oneport(&arguments), 2);

@@ -102,7 +102,8 @@ impl GoalClock {
         let first = lengths.first().copied().unwrap_or(1);
         let differs = lengths.iter().find(|&&n| n != first).filter(|_| uniform);
         let why = if !ports.waits_by_list() {
-            "LogGOPSim knows no calls, with one partner at a time"
+            let ports = ports.in_words();
+            return Ok(Cow::Owned(format!("LogGOPSim's hosts do not have {ports}")));
         } else if uniform && !ports.can_relay() {
             let ports = ports.in_words();
             return Ok(Cow::Owned(format!(
