@@ -44,12 +44,9 @@ fn grid() -> Vec<(String, Schedule)> {
     let mut schedules = Vec::new();
     for algorithm in registry::all() {
         for (p, root) in [(1, 0), (2, 1), (3, 0), (5, 4), (8, 0), (9, 3), (12, 0)] {
-            for (ports, segments) in [
-                (Ports::BI, 1),
-                (Ports::BI, 3),
-                (Ports::UNI, 2),
-                (Ports::TELEPHONE, 2),
-            ] {
+            let others = Ports::KINDS.into_iter().filter(|ports| *ports != Ports::BI);
+            let others = others.map(|ports| (ports, 2));
+            for (ports, segments) in [(Ports::BI, 1), (Ports::BI, 3)].into_iter().chain(others) {
                 let elements = 2 * p * segments;
                 let mut request = Request::new(algorithm.collective, p, elements).ports(ports);
                 if request.clone().root(root).plan(&algorithm.name()).is_ok() {
