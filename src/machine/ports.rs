@@ -90,7 +90,7 @@ impl Ports {
 
     /// Whether a rank can send to one partner and receive from another at once: sending and
     /// receiving use different ports. It can then also exchange: planners of rounds in which two
-    /// ranks exchange ask this, and are offered no ports that have calls.
+    /// ranks exchange ask this, and are offered only ports that wait by list.
     pub fn can_relay(self) -> bool {
         match self {
             Ports::Bidirectional { .. } => true,
