@@ -112,6 +112,13 @@ impl Common {
         given?.one("").ok()
     }
 
+    /// The distribution of a point of `all`, where there are others.
+    fn dist_among(&self, all: &Common) -> Option<String> {
+        let dists = self.blocks.dist.iter();
+        let mut dists = dists.filter(|_| all.blocks.dist.len() > 1);
+        dists.next().map(|dist| dist.name().to_string())
+    }
+
     fn show_point(&self) -> String {
         let ranks = self.ranks().ok().flatten().map(|p| format!("{p} ranks"));
         let dists = self.blocks.dist.iter().map(|dist| dist.name().to_string());

@@ -190,6 +190,7 @@ impl RunArgs {
             let args = self.with(point);
             let job = RunJob::planned(&args, site);
             left -= 1;
+            // The longest schedule is the last one.
             if let (0, Ok(job)) = (left, &job) {
                 print_warnings(&args.common, &job.input.schedule, &site.caller);
                 site.note_spare(job.input.schedule.ranks());
@@ -245,11 +246,6 @@ impl RunTable<'_> {
             row.clock,
             engine.unwrap_or_else(|| "threads".into())
         )
-    }
-
-    /// The first row, of which a table has one.
-    fn first(&self, field: fn(&RunRow) -> &str) -> &str {
-        self.rows.first().map_or("", field)
     }
 }
 
@@ -314,7 +310,7 @@ impl Findings for RunTable<'_> {
     }
 
     fn collective(&self) -> &str {
-        self.first(|row| &row.collective)
+        self.rows.first().map_or("", |row| &row.collective)
     }
 
     fn ports(&self) -> Cow<'_, str> {

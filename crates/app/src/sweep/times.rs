@@ -186,15 +186,6 @@ impl<'a> Times<'a> {
     }
 }
 
-impl Common {
-    /// The distribution of a point of `all`, where there are others.
-    pub(super) fn dist_among(&self, all: &Common) -> Option<String> {
-        let dists = self.blocks.dist.iter();
-        let mut dists = dists.filter(|_| all.blocks.dist.len() > 1);
-        dists.next().map(|dist| dist.name().to_string())
-    }
-}
-
 impl Findings for Times<'_> {
     type Found = Point;
     type Row = TimesRow;
