@@ -13,9 +13,8 @@ const MAX_STORED: u64 = 1 << 20;
 /// Schedules over fewer ranks are stored too: their steps are in the segments.
 const MIN_RANKS: usize = 1 << 10;
 
-/// The requested schedule, if it is long and the options allow it to be timed without being stored:
-/// streamed, or stored if the algorithm that was chosen cannot be streamed. `None` if nothing has
-/// been planned.
+/// The requested schedule, if the options allow it to be timed without being stored: streamed if it
+/// is long and can be, else stored. `None` if they do not.
 pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input<Planned>>> {
     let common = &args.common;
     let Some(kind) = common.collective.filter(|_| common.schedule.is_empty()) else {
@@ -25,23 +24,20 @@ pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input
         return Ok(None);
     }
     let mut task = PlanTask::new(common, kind, caller)?;
-    let long = |segments| {
-        let mut algorithms = task.algorithms.iter().filter(|a| a.is_streamed());
-        algorithms.any(|a| steps(a, task.request.ranks(), segments) > MAX_STORED)
+    let ranks = task.request.ranks();
+    let is_long = |algorithm: &Algorithm, segments| {
+        algorithm.is_streamed() && steps(algorithm, ranks, segments) > MAX_STORED
     };
     // The best number of segments is not known yet. With the largest possible number the schedule
     // may be long.
     let segments = task.segments.known();
-    if !long(segments.map_or(task.request.elements().max(1), Segments::count)) {
-        return Ok(None);
-    }
-    task.timed_only = Some(Timing::Chosen);
+    let segments = segments.map_or(task.request.elements().max(1), Segments::count);
+    let may_be_long = task.algorithms.iter().any(|a| is_long(a, segments));
+    task.timed_only = may_be_long.then_some(Timing::Chosen);
     let variant = task.choose_aloud()?;
-    let (algorithm, request) = (&variant.algorithm, &variant.request);
-    if !algorithm.is_streamed()
-        || steps(algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
-    {
-        let mut input = Input::planned_by(&task, variant)?;
+    let request = &variant.request;
+    if !is_long(&variant.algorithm, request.get_segments().count()) {
+        let mut input = Input::planned_by(&task, variant).map_err(Error::from)?;
         input.print_warnings(common, caller)?;
         return Ok(Some(input.map(Planned::Stored)));
     }

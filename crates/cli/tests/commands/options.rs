@@ -273,6 +273,17 @@ fn what_a_search_left_out_is_said_once() {
 }
 
 #[test]
+fn what_a_task_says_is_said_once() {
+    let request = "simulate allreduce -p 1024 --bytes 8 --dtype f32 --same-bits=tree";
+    let said = notes(request);
+    assert_eq!(
+        said.matches("all elements are added in the tree").count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
 fn options_without_effect_are_noted() {
     for (arguments, expected) in [
         (
