@@ -188,19 +188,19 @@ impl PlanTask {
 
     /// The schedule of a variant, with the ports that nodes share: streamed if it can be.
     pub(crate) fn planned(&self, variant: &Variant) -> oneport::Result<Planned> {
-        match self.node_ports {
-            None => variant.planned(),
-            Some(_) => self.plan(variant).map(Planned::Stored),
-        }
+        let Some(ports) = &self.node_ports else {
+            return variant.planned();
+        };
+        variant.planned_on(|planned| {
+            let schedule = ports.share(planned.materialize()?, variant.request.get_cost())?;
+            Ok(Planned::Stored(schedule))
+        })
     }
 
     /// As [`planned`](Self::planned), and stored.
     pub(crate) fn plan(&self, variant: &Variant) -> oneport::Result<Schedule> {
-        let schedule = variant.plan()?;
-        match &self.node_ports {
-            Some(ports) => ports.share(schedule, variant.request.get_cost()),
-            None => Ok(schedule),
-        }
+        let schedule = self.planned(variant)?.materialize()?;
+        schedule.with_name(variant.algorithm.name())
     }
 
     /// The variant of `algorithm` to plan. A refusal if the algorithm does not accept the request,

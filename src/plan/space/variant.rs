@@ -80,23 +80,33 @@ impl Variant {
     /// As [`Variant::plan`], but does not store the schedule if the algorithm can stream it.
     #[doc(hidden)]
     pub fn planned(&self) -> Result<Planned> {
+        self.planned_on(Ok)
+    }
+
+    /// As [`Variant::planned`], on a machine that adds something to each plan, such as ports that
+    /// nodes share: of two plans it decides which is the faster one.
+    #[doc(hidden)]
+    pub fn planned_on(&self, machine: impl Fn(Planned) -> Result<Planned>) -> Result<Planned> {
         self.algorithm.accepts(&self.request)?;
         let request = self.on_used_ports();
-        let planned = self.planned_for(&request)?;
+        let planned = self.planned_for(&request).and_then(&machine);
         let cost = &self.request.cost;
         if cost.last_arrival() == 0.0 || !self.algorithm.planned_as(&request).for_arrivals {
-            return Ok(planned);
+            return planned;
         }
         let together = request.into_owned().cost(cost.clone().without_arrivals());
-        let together = self.planned_for(&together)?;
+        let together = self.planned_for(&together).and_then(&machine);
         // What has no time, for want of a link, is no faster.
-        let time = |planned: &Planned| {
-            planned
-                .timed(cost, |_| ())
-                .map_or(f64::INFINITY, |t| t.time)
+        let time = |plan: &Result<Planned>| {
+            let plan = plan.as_ref().ok();
+            let timed = plan.and_then(|plan| plan.timed(cost, |_| ()).ok());
+            timed.map_or(f64::INFINITY, |timed| timed.time)
         };
-        let is_faster = time(&together) < time(&planned);
-        Ok(if is_faster { together } else { planned })
+        if time(&together) < time(&planned) {
+            together
+        } else {
+            planned
+        }
     }
 
     /// What is planned for the request for the used ports, on the ports of the request.

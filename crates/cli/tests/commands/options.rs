@@ -92,6 +92,14 @@ fn node_ports_are_planned_proved_timed_and_run() {
         (&auto["algorithm"], &auto["time"]),
         (&best["algorithm"], &best["time"])
     );
+    // The plan for late ranks is the faster one on these ports.
+    let reduce = "reduce -a arrival-tree -p 6 --bytes 64 --alpha 10 --beta 1";
+    let mut plan = oneport(&format!("plan {reduce} -o punctual.json"));
+    plan.current_dir(&folder).assert().success();
+    let late = "--arrivals random:uniform,0,20,seed=12 --nodes 2 --node-ports 1";
+    let planned = time(&format!("simulate {reduce} {late}"));
+    let punctual = "--schedule punctual.json --alpha 10 --beta 1";
+    assert!(planned <= time(&format!("simulate {punctual} {late}")));
     // Late ranks share them, too: one that is late by nothing changes nothing.
     for arrivals in ["--late 0", "--trials 3 --arrivals random:uniform,0,0"] {
         let compared = json_in(&folder, &format!("compare {limited} {arrivals}"));
