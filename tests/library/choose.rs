@@ -31,27 +31,40 @@ impl Evaluator for PutOff {
     }
 }
 
+/// Whether times differ by no more than rounding errors.
+fn are_equal(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-12 * a.max(b)
+}
+
 /// All algorithms for a request, fastest first.
 fn ranked(request: &Request) -> Vec<Choice> {
     let all = registry::of(request.get_collective());
     let timed = all.filter_map(|algorithm| with_best_segments(algorithm, request).ok());
-    let mut choices: Vec<Choice> = timed.collect();
-    choices.sort_by(|a, b| a.time.total_cmp(&b.time));
-    choices
+    let choices: Vec<Choice> = timed.collect();
+    let least = choices.iter().map(|choice| choice.time);
+    let least = least.fold(f64::INFINITY, f64::min);
+    let (mut first, mut others): (Vec<Choice>, Vec<Choice>) = choices
+        .into_iter()
+        .partition(|choice| are_equal(choice.time, least));
+    others.sort_by(|a, b| a.time.total_cmp(&b.time));
+    first.extend(others);
+    first
 }
 
-/// Small sizes and costs, so that many times are equal; all candidates are deferred.
+/// Small sizes and costs, so that many times are equal, some of them up to rounding; all candidates
+/// are deferred.
 #[test]
 fn choices_by_bounds_are_those_of_all_times() {
     let mut random = Generator::new(12);
-    let mut ties = 0;
+    let (mut ties, mut rounded) = (0, 0);
     for _ in 0..cases(500, 2000) {
         let kind = Kind::ALL[random.below(Kind::ALL.len())];
         let most = [9, 25][usize::from(random.below(8) == 0)];
         let p = 1 + random.below(most);
         let elements = [0, 1, 2, 7, p, 3 * p][random.below(6)];
         let ports = [Ports::UNI, Ports::BI][random.below(2)].with_k(1 + random.below(3));
-        let mut cost = |most| random.below(most) as f64;
+        let unit = [1.0, 0.1][random.below(2)];
+        let mut cost = |most| random.below(most) as f64 * unit;
         let cost = CostModel::new(cost(4), cost(3)).gamma(cost(2));
         let request = Request::new(kind, p, elements).ports(ports);
         let request = request.cost(cost.overlap(random.below(4) == 0));
@@ -59,14 +72,18 @@ fn choices_by_bounds_are_those_of_all_times() {
         for choice in &all {
             let (algorithm, time) = (&choice.algorithm, choice.time);
             let name = format!("{} {request:?}", algorithm.name());
-            assert!(choice.min_time() <= time, "{name}");
+            let bound = choice.min_time();
+            assert!(bound <= time || are_equal(bound, time), "{name}");
             let within = choice.time_within(time).unwrap();
             assert_eq!(within, Some(time), "{name}");
         }
         let request = &request;
         let deferred = best_first(&Space::of(request), &PutOff);
-        let equal = all.iter().filter(|choice| choice.time == all[0].time);
-        ties += usize::from(equal.count() > 1);
+        let equal = all.iter();
+        let equal = equal.filter(|choice| are_equal(choice.time, all[0].time));
+        let times: Vec<f64> = equal.map(|choice| choice.time).collect();
+        ties += usize::from(times.len() > 1);
+        rounded += usize::from(times.iter().any(|time| *time != times[0]));
         let of = |choice: Choice| {
             let Variant {
                 algorithm, request, ..
@@ -78,6 +95,7 @@ fn choices_by_bounds_are_those_of_all_times() {
         assert_eq!(choose(request).ok().map(of), expected, "{request:?}");
     }
     assert!(ties > cases(90, 400), "{ties} ties");
+    assert!(rounded > 0, "no times that differ by rounding errors");
 }
 
 /// A choice says what the search left out because it would take too long.
@@ -96,7 +114,8 @@ fn choices_say_what_the_search_left_out() {
     let many = Request::reduce(3000, 1024)
         .cost(cost.clone())
         .free_root(true);
-    assert_eq!(left_out("binomial", many), [LeftOut::Roots { ranks: 3000 }]);
+    let expected = [LeftOut::Ports, LeftOut::Roots { ranks: 3000 }];
+    assert_eq!(left_out("binomial", many), expected);
     let few = Request::reduce(30, 1024).cost(cost).free_root(true);
     assert_eq!(left_out("binomial", few), []);
 }

@@ -214,8 +214,8 @@ impl PlanTask {
         let mut variant = self.choose()?;
         if self.auto {
             variant = self.in_common_order(variant);
-            self.note_left_out(&variant);
         }
+        self.note_left_out([&variant]);
         Ok(variant)
     }
 
@@ -226,7 +226,7 @@ impl PlanTask {
         }
         let mut same = variant.clone();
         same.request = same.request.same_bits(true);
-        let time = |variant: &Variant| self.time(variant).ok().flatten();
+        let time = |variant: &Variant| self.model_time(variant).ok().flatten();
         match time(&same).zip(time(&variant)) {
             Some((same_time, time)) if same_time <= time => same,
             _ => variant,
@@ -241,7 +241,7 @@ impl PlanTask {
             // On any error, the choice by model time reports it.
             let applies = |ranking: &Ranking| !self.named || ranking.refusals.is_empty();
             let ranking = ranking.ok().filter(applies);
-            if let Some(choice) = ranking.and_then(|ranking| ranking.choices.into_iter().next()) {
+            if let Some(choice) = ranking.and_then(|ranking| ranking.best(None).ok()) {
                 return Ok(choice.variant);
             }
         }

@@ -374,9 +374,15 @@ impl TriedSegments {
 
 /// Whether a time is smaller than another one by more than rounding errors.
 pub(in crate::plan) fn is_better(time: f64, other: f64) -> bool {
-    const ROUNDING: f64 = 1e-12;
     time < other * (1.0 - ROUNDING)
 }
+
+/// The largest time that differs from this one by no more than rounding errors.
+pub(in crate::plan) fn with_rounding(time: f64) -> f64 {
+    time / (1.0 - ROUNDING)
+}
+
+const ROUNDING: f64 = 1e-12;
 
 /// Returns the size that splits `elements` into at most `count` segments, all equal except the
 /// last.

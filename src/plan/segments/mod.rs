@@ -14,7 +14,7 @@ mod published;
 mod unequal;
 
 pub use equal::{Best, Method, best_segment};
-pub(in crate::plan) use equal::{even_size, is_better};
+pub(in crate::plan) use equal::{even_size, is_better, with_rounding};
 pub use published::Published;
 pub(in crate::plan) use published::{SymbolValues, TABLE_I, TABLE_III, ceil_log2};
 pub use unequal::{BestSizes, best_unequal};

@@ -15,8 +15,8 @@ use crate::plan::{Request, Segments};
 pub struct Choice {
     /// The variant: algorithm, ports, root and segments.
     pub variant: Variant,
-    /// The time by the evaluator, in its unit. In the model it is an upper bound where segments are
-    /// searched for among schedules that are too long to simulate (`Best::executed`).
+    /// The time by the evaluator, in its unit: an upper bound if [`LeftOut::Time`] is in the
+    /// variant's list.
     pub time: f64,
 }
 
@@ -63,8 +63,16 @@ pub trait Evaluator: Sync {
 
     /// The variant with the segments to compare it with.
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        let (variant, best) = segments.settle(variant, usize::MAX)?;
-        Ok((variant, best.map(|best| best.time)))
+        let (mut variant, best) = segments.settle(variant, usize::MAX)?;
+        let time = best.as_ref().map(|best| best.time);
+        if best.is_none_or(|best| best.executed) {
+            return Ok((variant, time));
+        }
+        if !variant.is_too_long() {
+            return Ok((variant, None));
+        }
+        variant.left_out.push(LeftOut::Time);
+        Ok((variant, time))
     }
 
     /// The time of a variant; `None` if it is larger than `limit`, where that is quicker to find

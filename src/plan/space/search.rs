@@ -2,59 +2,52 @@
 //!
 //! Each algorithm of a [`Space`] is evaluated for all uses of its ports and all roots, with the
 //! segments that are best for these. What takes long is put off: it is evaluated after all others,
-//! in the order of lower bounds, and only as far as it may win.
+//! in the order of lower bounds, and only as far as it may win. What takes too long is left out,
+//! and the answer says so ([`LeftOut`]).
 //!
 //! [`Request::plan_best`] comes to a time so:
 //!
 //! - [`choose`] makes the [`Space`] and searches it by [`best_first`], with [`Model`];
-//! - `offer` makes each algorithm an [`Offer`] by its variant ([`variant_of`]: the only one, or the
+//! - `offer` makes each algorithm an [`Offer`] by its variant ([`settled`]: the only one, or the
 //!   fastest, `fastest_within`); those put off come after all;
 //! - [`Evaluator::settle`] gives a variant its segments. If it searches for them
 //!   (`plan/segments/equal.rs`), it times all that it tries (`try_split`) and has the best one's
-//!   time, unless these are of unequal sizes. Some rows search by themselves (`BestSegment::Own`);
-//!   where a variant takes another time on its ports than on those that it is planned for
-//!   (`takes_time_of_used`), a shorter search begins with the best ones for these (`improved`);
+//!   time, unless these are of unequal sizes, or an upper bound is all that it knows. Some rows
+//!   search by themselves (`BestSegment::Own`; uni-greedy has an evaluator, too); where a variant
+//!   takes another time on its ports than on those that it is planned for (`takes_time_of_used`), a
+//!   shorter search begins with the best ones for these (`improved`);
 //! - [`Evaluator::time`] times what has no time yet;
-//! - either ends in steps 1 and 2 below. Two searches for segments have other times: that of
-//!   uni-greedy has an evaluator of its own, and for schedules too long to simulate there is an
-//!   upper bound (not `Best::executed`), which commands do not take as a time.
+//! - either ends in steps 1 and 2 below.
 //!
 //! Others come with differences:
 //!
 //! - All commands that plan (`PlanTask`, `crates/app/src/task.rs`) have an evaluator (`Evaluation`,
 //!   `task/evaluation.rs`) that looks at memory and progress, too, times stored schedules where
-//!   nodes share ports, and chooses segments before the root there (`knows_segments`). They choose
-//!   the parts of a composition once, for the request (`task/selection.rs`), [`choose`] for each
-//!   variant.
+//!   nodes share ports, and chooses segments before the root there (`knows_segments`). It times
+//!   schedules of any length, or refuses them, where [`Model`] may have an upper bound
+//!   ([`LeftOut::Time`]). They choose the parts of a composition once, for the request
+//!   (`task/selection.rs`), [`choose`] for each variant.
 //! - Those that plan one schedule (`PlanTask::choose`) leave out algorithms that do not split the
-//!   vector where several segments are given (`candidates`). A single variant is timed by no more
-//!   than the search for its segments. For sums of floats, two forms of the chosen one are compared
-//!   (`in_common_order`). The time that they print is that of the schedule, simulated once more.
+//!   vector where several segments are given (`candidates`). For sums of floats, two forms of the
+//!   chosen one are compared (`in_common_order`). The time that they print is that of the schedule,
+//!   simulated once more.
 //! - A native run whose options give no costs chooses under those of a built-in profile
-//!   (`run/limits.rs`), and shows the model time of those that `simulate` has. On threads, for few
-//!   ranks that arrive together, with open segments and without node ports, it asks the native
-//!   estimate first (`on_cores`; `oneport_measure::estimate`), and the model where that fails. The
-//!   estimate takes ports and root of the best variant in the model, numbers of segments of its
-//!   own, and of those within 2% of the fastest the one of the smallest volume.
-//! - `compare` asks `Evaluation::variant_of` for the variant of each algorithm, and times that by
-//!   `Planned::timed`, stored first where links differ, nodes share ports, runs are measured, too,
-//!   or the planner does not stream (`PlanTask::streams`). With `--late` and `--trials`
-//!   (`compare/late.rs`) variants are those for ranks that arrive together. Programs that are
-//!   streamed, and algorithms that look at arrivals (those not made for late ranks if that is
-//!   quick), are planned and timed anew for each arrival; of the others the graph is.
-//! - `--same-bits=tree` compares `variant_of` of all. Guidelines search all rows that are made for
-//!   the costs, with free copies, by [`best_first`]; `Profile::choose` asks the native estimate, or
-//!   [`choose`]; `measure::compare` has [`with_best_segments`]; synthesis and `tune` ask the
-//!   library, too.
+//!   (`run/limits.rs`), and shows the model time of those that `simulate` has. On threads it may
+//!   ask the native estimate first (`on_cores`; `crates/measure/src/estimate/choice.rs`).
+//! - `compare` asks for the variant of each algorithm (`Evaluation::variant_of`), and times that by
+//!   `Planned::timed`, stored first unless it streams (`PlanTask::streams`); under many arrivals as
+//!   `compare/late.rs` says.
+//! - Guidelines search all rows that are made for the costs, with free copies, by [`best_first`];
+//!   `Profile::choose` asks the native estimate, or [`choose`]; `measure::compare` has
+//!   [`with_best_segments`]; synthesis and `tune` ask the library, too.
 //!
 //! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
 //! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
 //! [`Variant::time_within`] asks
 //!
 //! 1. [`Variant::closed_form`]: the formula of the row, or of the one with the same schedule
-//!    (`Algorithm::planned_as`), where one holds for the costs
-//!    (`Request::closed_forms_hold`), the ports and this use of them, and the root; its messages
-//!    cost what `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
+//!    (`Algorithm::planned_as`), where [one holds](Algorithm::closed_form); its messages cost what
+//!    `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
 //!    (`Algorithm::effective`);
 //! 2. else [`Variant::planned`] by the row's planner (`plan/registry/planner.rs`): a stored
 //!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`), or programs that are
@@ -70,18 +63,17 @@
 //! planned twice where copies overlap communication, and those rows that look at late arrivals also
 //! without these, and the faster schedule is taken.
 //!
-//! Among equal times in the model, the earlier algorithm wins: the first in the registry.
-
-use std::cell::Cell;
+//! Among times that are equal up to rounding, the earlier algorithm wins: the first in the registry
+//! (`wins`, and [`fastest_first`] in `compare`, too).
 
 use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
 use super::space::{Space, TimesOf, first_of_least, variants};
-use super::variant::Variant;
+use super::variant::{LeftOut, Variant};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::{self, Algorithm, Planned};
-use crate::plan::segments::{Published, is_better};
+use crate::plan::segments::{Published, is_better, with_rounding};
 use crate::plan::{Request, Segments};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -89,10 +81,14 @@ use crate::schedule::collective::Kind;
 /// Algorithms with their times. Those that were put off and cannot win are not in it.
 #[derive(Debug, Clone)]
 pub struct Ranking {
-    /// Those with a time, fastest first; among equal times, in the order of the algorithms.
+    /// Those with a time, fastest first; among times that are equal up to rounding, in the order of
+    /// the algorithms.
     pub choices: Vec<Choice>,
     /// Those that were refused, in the order of the algorithms.
     pub refusals: Vec<Refusal>,
+    /// Those of which the search [left something out](Variant::left_out), unless a bound shows that
+    /// they are not the fastest all the same.
+    pub cut: Vec<Algorithm>,
 }
 
 /// Finds the fastest variant of a space, and with it the times of all algorithms that had to be
@@ -110,48 +106,80 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
         offer(space, algorithm, evaluator)
     });
     let (mut timed, mut deferred, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut best, mut cut) = ((f64::INFINITY, 0), Vec::new());
+    let mut add = |i: usize, (variant, time): Settled, best: &mut (f64, usize)| {
+        if !variant.left_out.is_empty() {
+            cut.push(i);
+        }
+        if let Some(time) = time {
+            if wins((time, i), *best) {
+                *best = (time, i);
+            }
+            timed.push((i, Choice { variant, time }));
+        }
+    };
     for (i, offer) in offers.into_iter().enumerate() {
         match offer {
-            Ok(Offer::Timed(choice)) => timed.push((i, choice)),
+            Ok(Offer::Timed(Choice { variant, time })) => add(i, (variant, Some(time)), &mut best),
             Ok(Offer::Deferred(min_time)) => deferred.push((i, min_time)),
             Err(refusal) => refusals.push((i, refusal)),
         }
     }
-    let times = timed.iter().map(|(i, choice)| (choice.time, *i));
-    let mut best = times.fold((f64::INFINITY, 0), smaller);
     deferred.sort_by(|(_, a), (_, b)| f64::total_cmp(a, b));
     for (i, min_time) in deferred {
-        // Rounding errors alone would make a later algorithm smaller.
-        let may_win = if i < best.1 {
-            min_time <= best.0
-        } else {
-            is_better(min_time, best.0)
-        };
-        if !may_win {
+        if !wins((min_time, i), best) {
             continue;
         }
         let variants = evaluator.variants(&space.algorithms[i], space.request);
-        let evaluated = variants.and_then(|all| fastest_within(all, space, evaluator, best.0));
-        match evaluated {
-            Ok(Some(choice)) => {
-                best = smaller(best, (choice.time, i));
-                timed.push((i, choice));
-            }
-            Ok(None) => {}
+        let limit = with_rounding(best.0);
+        match variants.and_then(|all| fastest_within(all, space, evaluator, limit)) {
+            Ok(settled) => add(i, settled, &mut best),
             Err(refusal) => refusals.push((i, refusal)),
         }
     }
+    cut.retain(|&i| wins((min_time(space, &space.algorithms[i], evaluator), i), best));
+    cut.sort_unstable();
     refusals.sort_by_key(|&(i, _)| i);
-    timed.sort_by(|(i, a), (j, b)| a.time.total_cmp(&b.time).then(i.cmp(j)));
+    timed.sort_by_key(|&(i, _)| i);
     Ranking {
-        choices: timed.into_iter().map(|(_, choice)| choice).collect(),
+        choices: fastest_first(timed, |(_, choice)| choice.time)
+            .into_iter()
+            .map(|(_, choice)| choice)
+            .collect(),
         refusals: refusals.into_iter().map(|(_, refusal)| refusal).collect(),
+        cut: cut
+            .into_iter()
+            .map(|i| space.algorithms[i].clone())
+            .collect(),
     }
 }
 
-/// The smaller time, of the earlier algorithm among equal ones.
-fn smaller(a: (f64, usize), b: (f64, usize)) -> (f64, usize) {
-    if (b.0, b.1) < (a.0, a.1) { b } else { a }
+/// Whether the time of an algorithm with this place is the smaller one of two, or of the earlier
+/// algorithm if they are equal: formulas and simulations of the same time differ by rounding
+/// errors.
+fn wins(a: (f64, usize), b: (f64, usize)) -> bool {
+    if a.1 < b.1 {
+        !is_better(b.0, a.0)
+    } else {
+        is_better(a.0, b.0)
+    }
+}
+
+/// Sorts by time; those whose times differ by no more than rounding errors remain in their order.
+pub fn fastest_first<T>(items: Vec<T>, time: impl Fn(&T) -> f64) -> Vec<T> {
+    let mut numbered: Vec<(usize, T)> = items.into_iter().enumerate().collect();
+    numbered.sort_by(|(_, a), (_, b)| time(a).total_cmp(&time(b)));
+    for equal in numbered.chunk_by_mut(|(_, a), (_, b)| !is_better(time(a), time(b))) {
+        equal.sort_by_key(|&(i, _)| i);
+    }
+    numbered.into_iter().map(|(_, item)| item).collect()
+}
+
+/// A lower bound of the times of all variants of an algorithm.
+fn min_time<E: Evaluator>(space: &Space<'_>, algorithm: &Algorithm, evaluator: &E) -> f64 {
+    let whole = || Segments::whole(space.request.elements());
+    let segments = space.segments.known().cloned().unwrap_or_else(whole);
+    evaluator.min_time(&Variant::of(algorithm, space.request).with_segments(segments))
 }
 
 /// The fastest variant of an algorithm, unless finding it takes long.
@@ -162,40 +190,38 @@ fn offer<E: Evaluator>(
 ) -> Result<Offer, Refusal> {
     if space.search_takes_long(algorithm) {
         algorithm.accepts(space.request)?;
-        let whole = Segments::whole(space.request.elements());
-        let whole = Variant::of(algorithm, space.request).with_segments(whole);
-        let min_time = evaluator.min_time(&whole);
+        let min_time = min_time(space, algorithm, evaluator);
         if min_time > 0.0 {
             return Ok(Offer::Deferred(min_time));
         }
     }
-    let (variant, time) = variant_of(space, algorithm, evaluator)?;
+    let (variant, time) = settled(space, algorithm, evaluator)?;
     if time.is_none() && !space.searches_segments(algorithm) && variant.takes_long() {
         return Ok(Offer::Deferred(evaluator.min_time(&variant)));
     }
-    let choice = choice_within((variant, time), evaluator, f64::INFINITY)?;
-    Ok(Offer::Timed(choice.expect(ANY_TIME)))
+    let (variant, time) = timed_within((variant, time), evaluator, f64::INFINITY)?;
+    let time = time.expect(ANY_TIME);
+    Ok(Offer::Timed(Choice { variant, time }))
 }
 
 const ANY_TIME: &str = "no time is larger than infinity";
 const ONE_AT_LEAST: &str = "there is one variant at least";
 
 /// The variant of an algorithm to plan: the fastest, or the only one, which need not be timed.
-pub fn variant_of<E: Evaluator>(
+pub fn settled<E: Evaluator>(
     space: &Space<'_>,
     algorithm: &Algorithm,
     evaluator: &E,
 ) -> Result<Settled, Refusal> {
     let mut variants = evaluator.variants(algorithm, space.request)?;
     if variants.len() > 1 {
-        let choice = fastest_within(variants, space, evaluator, f64::INFINITY)?.expect(ANY_TIME);
-        return Ok((choice.variant, Some(choice.time)));
+        return fastest_within(variants, space, evaluator, f64::INFINITY);
     }
     evaluator.settle(variants.next().expect(ONE_AT_LEAST), &space.segments)
 }
 
-/// The first of the fastest variants; those that are refused are left out. `None` if all times turn
-/// out to be larger than `limit`.
+/// The first of the fastest variants, with what was left out of any; not one of those that are
+/// refused. It has no time if all times turn out to be larger than `limit`.
 ///
 /// # Errors
 /// The refusal of the first variant if all are refused.
@@ -204,27 +230,37 @@ fn fastest_within<E: Evaluator>(
     space: &Space<'_>,
     evaluator: &E,
     limit: f64,
-) -> Result<Option<Choice>, Refusal> {
-    let least = Cell::new(limit);
+) -> Result<Settled, Refusal> {
+    let time_of = |settled: &Settled| settled.1.unwrap_or(f64::INFINITY);
+    let mut least = limit;
+    let mut left_out = Vec::new();
     let timed = variants.map(|variant| {
         let settled = evaluator.settle(variant, &space.segments)?;
-        let choice = choice_within(settled, evaluator, least.get())?;
-        least.set(least.get().min(time_of(&choice)));
-        Ok(choice)
+        let settled = timed_within(settled, evaluator, least)?;
+        least = least.min(time_of(&settled));
+        for &one in &settled.0.left_out {
+            if !left_out.contains(&one) {
+                left_out.push(one);
+            }
+        }
+        Ok(settled)
     });
-    first_of_least(timed, time_of)
+    let (fastest, time) = first_of_least(timed, time_of)?;
+    Ok((
+        Variant {
+            left_out,
+            ..fastest
+        },
+        time,
+    ))
 }
 
-fn time_of(choice: &Option<Choice>) -> f64 {
-    choice.as_ref().map_or(f64::INFINITY, |choice| choice.time)
-}
-
-/// The variant with its time; `None` if that is not known yet and larger than `limit`.
-fn choice_within<E: Evaluator>(
+/// The variant with its time, unless that is not known yet and larger than `limit`.
+fn timed_within<E: Evaluator>(
     (variant, time): Settled,
     evaluator: &E,
     limit: f64,
-) -> Result<Option<Choice>, Refusal> {
+) -> Result<Settled, Refusal> {
     let time = match time {
         Some(time) => Some(time),
         None => evaluator.time(&variant, limit)?,
@@ -233,18 +269,22 @@ fn choice_within<E: Evaluator>(
         return Err(variant.refusal(Reason::NoFiniteTime));
     }
     // An empty sum is -0, which would win a tie.
-    let time = time.map(|time| time + 0.0);
-    Ok(time.map(|time| Choice { variant, time }))
+    Ok((variant, time.map(|time| time + 0.0)))
 }
 
 impl Ranking {
-    /// The fastest; `kind` is the collective if all its algorithms were candidates.
+    /// The fastest, with what the search left out of it and of others; `kind` is the collective if
+    /// all its algorithms were candidates.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): none can be planned, with the reason for
     /// each.
     pub fn best(self, kind: Option<Kind>) -> Result<Choice> {
-        if let Some(fastest) = self.choices.into_iter().next() {
+        if let Some(mut fastest) = self.choices.into_iter().next() {
+            let others = self.cut.iter().filter(|cut| **cut != fastest.algorithm);
+            let count = others.count();
+            let others = (count > 0).then_some(LeftOut::Algorithms { count });
+            fastest.variant.left_out.extend(others);
             return Ok(fastest);
         }
         let of = kind.map_or(String::new(), |kind| format!(" for {}", kind.name()));
@@ -312,7 +352,8 @@ impl Request {
         choose(&self.clone().cost(machine.clone()))?.plan()
     }
 
-    /// Model time of the algorithm with this name: [`registry::find`], then [`Algorithm::time`].
+    /// Model time of the algorithm with this name: [`registry::find`], then [`Algorithm::time`]. Up
+    /// to rounding errors it is the time of the schedule in a simulation.
     ///
     /// ```
     /// use oneport::{CostModel, Request};
@@ -326,7 +367,7 @@ impl Request {
 }
 
 /// An algorithm for a request with its own segments: the use of the ports and, if it is free, the
-/// root are those of the smallest model time.
+/// root are those of the smallest model time, among those that are compared: see [`LeftOut`].
 impl Algorithm {
     /// Plans `request` and stores the schedule, under the name of the algorithm. The
     /// [planners](crate::plan) state the shapes of the buffers and the time of planning.
@@ -352,16 +393,17 @@ impl Algorithm {
         Ok(first_of_least(timed, |(time, _)| *time)?.1)
     }
 
-    /// Model time of `request`: by the closed form where there is one for this request, by
-    /// simulation otherwise, in time linear in the number of steps. It is infinite if a message has
-    /// no link.
+    /// Model time of `request`: by the closed form where there is one for this request, which
+    /// equals the simulated time up to rounding errors, by simulation otherwise, in time linear in
+    /// the number of steps. It is infinite if a message has no link.
     pub fn time(&self, request: &Request) -> Result<f64> {
         let timed =
             variants(self, request.clone(), TimesOf::Request)?.map(|variant| variant.time());
         first_of_least(timed, |time| *time)
     }
 
-    /// The closed form of its time as executed. `None` where none holds:
+    /// The closed form of its time as executed, which a simulation equals up to rounding errors.
+    /// `None` where none holds:
     /// - the costs are not those that it is stated for,
     /// - links differ, or computation overlaps communication,
     /// - the root is to be searched for,
@@ -370,7 +412,7 @@ impl Algorithm {
     /// - rank 0 forwards the result to the root.
     pub fn closed_form(&self, request: &Request) -> Option<f64> {
         let mut variant = Variant::of(self, request);
-        let mut uses = self.uses(request).into_iter();
+        let mut uses = self.uses(request).0.into_iter();
         uses.try_fold(f64::INFINITY, |least, used| {
             variant.used = used;
             Some(least.min(variant.closed_form()?))

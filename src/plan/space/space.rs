@@ -122,7 +122,9 @@ pub fn variants<'a>(
     if too_long && !algorithm.takes_root(&request) {
         return Err(algorithm.refusal(&request, Reason::FreeRoot { ranks }));
     }
-    let uses = algorithm.uses(&request);
+    let (uses, are_all) = algorithm.uses(&request);
+    let mut left_out = Vec::from_iter((!are_all).then_some(LeftOut::Ports));
+    left_out.extend(too_long.then_some(LeftOut::Roots { ranks }));
     let searches = searches && !too_long;
     let roots = if searches { ranks } else { 1 };
     Ok((0..uses.len() * roots).map(move |i| {
@@ -134,7 +136,7 @@ pub fn variants<'a>(
             algorithm: algorithm.clone(),
             request,
             used: uses[i / roots],
-            left_out: Vec::from_iter(too_long.then_some(LeftOut::Roots { ranks })),
+            left_out: left_out.clone(),
             segments_found: None,
         }
     }))
@@ -142,24 +144,27 @@ pub fn variants<'a>(
 
 /// Which ports are used.
 impl Algorithm {
-    /// The uses of the request's ports to compare, the preferred one first.
-    pub(super) fn uses(&self, request: &Request) -> Vec<Ports> {
+    /// The uses of the request's ports to compare, the preferred one first, and whether they are
+    /// all.
+    pub(super) fn uses(&self, request: &Request) -> (Vec<Ports>, bool) {
         let algorithm = self.planned_as(request);
         let (ports, max) = (request.ports, algorithm.max_uses(request));
         let mut uses = vec![algorithm.ports.preferred(ports)];
         if ports.validate().is_err() {
-            return uses;
+            return (uses, true);
         }
         let fewest = if algorithm.k_ported { 1 } else { ports.k() };
         for k in (fewest..=ports.k()).rev() {
             let all = algorithm.ports.uses(ports.with_k(k));
             for used in all.chain(algorithm.one_way(request, k)) {
-                if uses.len() < max && !uses.contains(&used) {
+                if uses.len() <= max && !uses.contains(&used) {
                     uses.push(used);
                 }
             }
         }
-        uses
+        let are_all = uses.len() <= max;
+        uses.truncate(max);
+        (uses, are_all)
     }
 
     /// `k` bidirectional ports, each for one direction at a time. An algorithm for both models may

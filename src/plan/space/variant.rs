@@ -19,10 +19,19 @@ use crate::schedule::collective::Kind;
 pub enum LeftOut {
     /// Segments whose schedules take too long to simulate.
     Segments,
+    /// The time of a schedule that takes too long to simulate: an upper bound is known.
+    Time,
+    /// Uses of the ports other than those that were compared.
+    Ports,
     /// Roots other than the one that the planner takes.
     Roots {
         /// Number of ranks.
         ranks: usize,
+    },
+    /// Something of other algorithms, which may be faster than the chosen one.
+    Algorithms {
+        /// Number of these algorithms.
+        count: usize,
     },
 }
 
@@ -32,10 +41,21 @@ impl fmt::Display for LeftOut {
             LeftOut::Segments => f.write_str(
                 "better segments: the search left out sizes that take too long to simulate",
             ),
+            LeftOut::Time => f.write_str("a smaller time: its schedule takes too long to simulate"),
+            LeftOut::Ports => {
+                f.write_str("a better use of its ports: planning for each takes too long")
+            }
             LeftOut::Roots { ranks } => write!(
                 f,
                 "a better root: planning for each takes too long for {ranks} ranks"
             ),
+            LeftOut::Algorithms { count } => {
+                let plural = if *count == 1 { "" } else { "s" };
+                write!(
+                    f,
+                    "a faster alternative: {count} other algorithm{plural} took too long to search whole"
+                )
+            }
         }
     }
 }
@@ -207,6 +227,12 @@ impl Variant {
         let transfers = (self.algorithm.transfers)(self.request.ranks, self.segments());
         let fills_tables = (self.algorithm.tables)(self.request.ranks) > quick::MAX_TABLE_BYTES;
         fills_tables || transfers > quick::MAX_TRANSFERS && self.closed_form().is_none()
+    }
+
+    /// Whether simulating it takes longer than the search for its segments.
+    pub(super) fn is_too_long(&self) -> bool {
+        let transfers = (self.algorithm.transfers)(self.request.ranks, self.segments());
+        transfers > search::MAX_SIMULATED_IN_ALL
     }
 
     /// How many unequal segments may be tried in place of its own.

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use oneport::plan::refusal::Reason;
 use oneport::plan::registry::Planned;
-use oneport::plan::space::Variant;
+use oneport::plan::space::{Variant, fastest_first};
 
 use super::{Candidate, CompareArgs, CompareRow, own};
 use crate::input::warnings_about;
@@ -69,8 +69,8 @@ pub(super) fn time_all(
         }
     }
     skipped.extend(wrong);
-    let by_time = |a: &CompareRow, b: &CompareRow| a.figures.time.total_cmp(&b.figures.time);
-    planned.sort_by(by_time);
+    let time = |row: &CompareRow| row.figures.time;
+    let mut planned = fastest_first(planned, time);
     let Some(info) = planned.first().map(|fastest| fastest.info.clone()) else {
         return Err(output::none_applies(&skipped));
     };
@@ -81,11 +81,16 @@ pub(super) fn time_all(
         several_ports,
         &task.caller,
     );
+    let variants = planned.iter().filter_map(|row| match &row.candidate {
+        Candidate::Planned(variant) => Some(variant),
+        Candidate::Own(_) => None,
+    });
+    task.note_left_out(variants);
     let bounds = bounds.into_inner().unwrap_or_default();
     let lower_bound = bounds.into_values().fold(of_own, f64::min);
     // Of equal times, those of algorithms come first.
     planned.append(&mut rows);
-    planned.sort_by(by_time);
+    let mut planned = fastest_first(planned, time);
     for row in &mut planned {
         row.figures.bound = lower_bound;
     }

@@ -1,16 +1,18 @@
 //! How a task evaluates variants: side by side, within its share of the memory, on the ports that
 //! nodes share.
 
+use std::borrow::Cow;
+
 use oneport::Request;
 use oneport::internal::budget::memory::{SEARCHED_TRANSFER_BYTES, STEP_BYTES, STREAMED_RANK_BYTES};
 use oneport::internal::budget::search;
 use oneport::internal::budget::size::MAX_STEPS;
+use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::Best;
 use oneport::plan::space::{
-    Evaluator, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants, variant_of,
-    variants,
+    Evaluator, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants, settled, variants,
 };
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -41,7 +43,7 @@ impl PlanTask {
     }
 
     /// The model time of a variant.
-    pub(super) fn time(&self, variant: &Variant) -> oneport::Result<Option<f64>> {
+    pub(super) fn model_time(&self, variant: &Variant) -> oneport::Result<Option<f64>> {
         self.evaluation(None).model_time(variant, f64::INFINITY)
     }
 
@@ -117,11 +119,22 @@ impl PlanTask {
         parallel::map(algorithms, work, evaluate, again)
     }
 
-    /// Says what the search for a variant left out.
-    pub(super) fn note_left_out(&self, variant: &Variant) {
-        for left_out in &variant.left_out {
-            let name = variant.algorithm.name();
-            self.caller.note(format!("{name} may have {left_out}"));
+    /// Says what the search left out of these variants.
+    pub(crate) fn note_left_out<'v>(&self, variants: impl IntoIterator<Item = &'v Variant>) {
+        // By what was left out, in the order of the variants: their names.
+        let mut names: Vec<(LeftOut, Vec<Cow<'_, str>>)> = Vec::new();
+        for variant in variants {
+            for &left_out in &variant.left_out {
+                let name = variant.algorithm.name();
+                match names.iter_mut().find(|(known, _)| *known == left_out) {
+                    Some((_, names)) => names.push(name),
+                    None => names.push((left_out, vec![name])),
+                }
+            }
+        }
+        for (left_out, names) in names {
+            let names = names.join(", ");
+            self.caller.note(format!("{names} may have {left_out}"));
         }
     }
 }
@@ -192,12 +205,7 @@ impl Evaluation<'_> {
     /// See [`PlanTask::variant_of`].
     pub(crate) fn variant_of(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
         let space = self.task.space([algorithm]);
-        let (variant, _) = variant_of(&space, algorithm, self)?;
-        // Among many candidates the notes would be about algorithms that are not the answer.
-        if !self.task.auto {
-            self.task.note_left_out(&variant);
-        }
-        Ok(variant)
+        Ok(settled(&space, algorithm, self)?.0)
     }
 
     /// Whether segments are chosen before the root. Where links cost the same and all ranks arrive

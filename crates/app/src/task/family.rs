@@ -95,7 +95,7 @@ fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
                 continue;
             };
             // Without a link for one of its messages it has none.
-            let Ok(Some(time)) = task.time(&variant) else {
+            let Ok(Some(time)) = task.model_time(&variant) else {
                 continue;
             };
             let Bits { tree, words, .. } = bits;

@@ -278,6 +278,24 @@ fn what_a_search_left_out_is_said_once() {
     let short = "simulate broadcast -p 5 -a two-tree --bytes 720 --alpha 10 --beta 1";
     assert_eq!(notes(short), "");
     assert_eq!(json(short).get("left_out"), None);
+    // Of an algorithm that is not the fastest, the answer tells, too.
+    let others = long.replace("two-tree", "two-tree,bi-greedy,binomial");
+    let faster = "a faster alternative: 1 other algorithm took too long to search whole";
+    assert_eq!(
+        notes(&others),
+        format!("note: bi-greedy may have {faster}\n")
+    );
+    assert_eq!(json(&others)["left_out"], serde_json::json!([faster]));
+    let all = others.replace("simulate", "compare");
+    assert_eq!(notes(&all), format!("note: two-tree may have {why}\n"));
+}
+
+#[test]
+fn equal_times_have_one_winner() {
+    // A formula and a simulation differ in the last bit.
+    let request = "allgather -p 9 --bytes 1000 --ports uni --alpha 0.7 --beta 0.7";
+    let [one, all] = ["simulate", "compare"].map(|c| json(&format!("{c} {request}")));
+    assert_eq!(one["algorithm"], all["rows"][0]["algorithm"]);
 }
 
 #[test]
