@@ -392,6 +392,8 @@ class ComparisonRows(TypedDict):
     algorithm: str
     bits: NotRequired[ReportBits]
     bytes: int
+    left_out: NotRequired[list[str]]
+    """What the search left out because it would take too long, and may be better."""
     levels: NotRequired[list[SimulationLevels]]
     messages: int
     model_time: float

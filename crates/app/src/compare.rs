@@ -349,6 +349,8 @@ impl CompareJob<'_> {
                     bytes: figures.volume,
                     segments: info.segments,
                     segment: info.segment,
+                    /// What the search left out because it would take too long, and may be better.
+                    left_out (optional): Some(&info.left_out).filter(|all| !all.is_empty()),
                     levels (optional): row.levels.as_ref(),
                     wall (optional): row.wall.as_ref(),
                     bits (optional): row.bits.as_ref(),

@@ -288,6 +288,11 @@ fn what_a_search_left_out_is_said_once() {
     assert_eq!(json(&others)["left_out"], serde_json::json!([faster]));
     let all = others.replace("simulate", "compare");
     assert_eq!(notes(&all), format!("note: two-tree may have {why}\n"));
+    let rows = json(&all)["rows"].clone();
+    for row in rows.as_array().unwrap() {
+        let left_out = (row["algorithm"] == "two-tree").then(|| serde_json::json!([why]));
+        assert_eq!(row.get("left_out"), left_out.as_ref(), "{row}");
+    }
 }
 
 #[test]
