@@ -1,6 +1,7 @@
 //! Tests of the best segments: no number and no size of segments is better than those found.
 
 use oneport::machine::Links;
+use oneport::plan::choose::{LeftOut, with_best_segments};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::segments::{Method, best_segment};
 use oneport::plan::{Request, Segments};
@@ -199,4 +200,25 @@ fn whole_vectors_and_overlap() {
     r = r.cost(overlap);
     let chain = registry::find(Kind::Reduce, "chain").unwrap();
     assert_eq!(best_segment(&chain, &r).unwrap().method, Method::Search);
+}
+
+/// Ports for calls free the other direction of ports that are used in one at a time, so that a
+/// schedule of many segments has to be simulated there, which a search must not do.
+#[test]
+fn segments_of_long_schedules_on_ports_for_calls_have_an_upper_bound() {
+    let chain = registry::find(Kind::Broadcast, "chain").unwrap();
+    // Without a start-up time, the closed form takes the smallest segments.
+    let request = Request::broadcast(4, 1 << 20).cost(CostModel::new(0.0, 1.0));
+    let one_way = best_segment(&chain, &request.clone().ports(Ports::UNI)).unwrap();
+    assert_eq!(
+        (one_way.segments.count(), one_way.executed),
+        (1 << 20, true)
+    );
+    let calls = request.ports(Ports::TELEPHONE);
+    let best = best_segment(&chain, &calls).unwrap();
+    assert_eq!(best.segments, one_way.segments);
+    assert_eq!((best.time, best.executed), (one_way.time, false));
+    let choice = with_best_segments(&chain, &calls).unwrap();
+    let left_out = &choice.left_out;
+    assert!(left_out.contains(&LeftOut::Time), "{left_out:?}");
 }

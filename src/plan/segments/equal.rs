@@ -21,8 +21,9 @@ pub struct Best {
     /// Model time with these segments.
     pub time: f64,
     /// Whether `time` is the executed time. Otherwise it is an upper bound: the time of a vector
-    /// rounded up to whole segments, for "binary" on a tree rounded up to a full one. Such
-    /// schedules are too long to be simulated during a search.
+    /// rounded up to whole segments, for "binary" on a tree rounded up to a full one, or of ports
+    /// used in one direction at a time. Such schedules are too long to be simulated during a
+    /// search.
     pub executed: bool,
     /// How it was found.
     pub method: Method,
@@ -102,10 +103,9 @@ impl Variant {
 
     /// The best segments where both directions of a port may be used at once, starting from those
     /// that are best for one direction at a time. An eighth of a search, since these are good.
-    fn improved(&self, mut first: Best, max_transfers: usize) -> Result<Best> {
+    fn improved(&self, first: Best, max_transfers: usize) -> Result<Best> {
         let elements = self.request.elements();
-        first.time = self.with_segments(first.segments.clone()).time()?;
-        first.executed = true;
+        let first = TriedSegments::new(self, max_transfers).timed(first)?;
         if !self.algorithm.segmented || elements <= 1 || self.request.ranks < 2 {
             return Ok(first);
         }
@@ -259,6 +259,20 @@ impl TriedSegments {
         };
         self.times.insert(split, time);
         Ok(())
+    }
+
+    /// The same segments, with their time on the ports of the variant. Where that takes too long to
+    /// simulate, their time for one direction at a time remains, an upper bound.
+    fn timed(mut self, first: Best) -> Result<Best> {
+        let split = Split::of(&first.segments);
+        self.try_split(split)?;
+        let bound = (first.time, false);
+        let (time, executed) = self.times.get(&split).copied().unwrap_or(bound);
+        Ok(Best {
+            time,
+            executed,
+            ..first
+        })
     }
 
     /// Tries the sizes near the optimum of the closed form. `None` if that does not hold.

@@ -46,6 +46,12 @@ impl Split {
         Split { count, size }
     }
 
+    /// That of segments of one size, or of a number.
+    pub(in crate::plan) fn of(segments: &Segments) -> Split {
+        let (count, size) = (segments.count(), segments.sizes()[0].max(1));
+        Split { count, size }
+    }
+
     /// All splits of a vector: those of all sizes, then those of all other numbers.
     pub(in crate::plan) fn all(elements: usize) -> impl Iterator<Item = Split> {
         let counts = (1..=elements).map(move |count| Split::of_count(elements, count));
