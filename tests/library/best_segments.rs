@@ -218,7 +218,9 @@ fn segments_of_long_schedules_on_ports_for_calls_have_an_upper_bound() {
     let best = best_segment(&chain, &calls).unwrap();
     assert_eq!(best.segments, one_way.segments);
     assert_eq!((best.time, best.executed), (one_way.time, false));
+    assert_eq!(best.method, Method::LimitedSearch);
     let choice = with_best_segments(&chain, &calls).unwrap();
-    let left_out = &choice.left_out;
-    assert!(left_out.contains(&LeftOut::Time), "{left_out:?}");
+    for left_out in [LeftOut::Time, LeftOut::Segments] {
+        assert!(choice.left_out.contains(&left_out), "{:?}", choice.left_out);
+    }
 }

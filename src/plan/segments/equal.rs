@@ -114,11 +114,14 @@ impl Variant {
         trial.search()?;
         let found = trial.best(Method::Search)?;
         let found = trial.improve(found)?;
-        Ok(if is_better(found.time, first.time) {
-            found
-        } else {
-            first
-        })
+        if is_better(found.time, first.time) {
+            return Ok(found);
+        }
+        let method = match found.method {
+            Method::LimitedSearch => Method::LimitedSearch,
+            _ => first.method,
+        };
+        Ok(Best { method, ..first })
     }
 
     /// The whole vector in one segment, as the best.
