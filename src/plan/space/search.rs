@@ -2,8 +2,10 @@
 //!
 //! Each algorithm of a [`Space`] is evaluated for all uses of its ports and all roots, with the
 //! segments that are best for these. What takes long is put off: it is evaluated after all others,
-//! in the order of lower bounds, and only as far as it may win. What takes too long is left out,
-//! and the answer says so ([`LeftOut`]).
+//! in the order of lower bounds, and only as far as it may win. What takes too long is left out: a
+//! [`Choice`] says so ([`LeftOut`]), and commands note it. [`Request::plan_best`] and
+//! [`Request::time`] have no place for it, and what was left out of the parts of a composition is
+//! not said.
 //!
 //! [`Request::plan_best`] comes to a time so:
 //!
@@ -37,6 +39,10 @@
 //! - `compare` asks for the variant of each algorithm (`Evaluation::variant_of`), and times that by
 //!   `Planned::timed`, stored first unless it streams (`PlanTask::streams`); under many arrivals as
 //!   `compare/late.rs` says.
+//! - A family of one tree (`--same-bits=tree`) is made in `task/family.rs`; `--rules` replaces the
+//!   algorithms by the one that a file of rules selects (`task/selection.rs`).
+//! - `simulate` of many ranks streams what is too long to store (`simulate/stream.rs`), but not
+//!   where it takes another time than on the used ports.
 //! - Guidelines search all rows that are made for the costs, with free copies, by [`best_first`];
 //!   `Profile::choose` asks the native estimate, or [`choose`]; `measure::compare` has
 //!   [`with_best_segments`]; synthesis and `tune` ask the library, too.
@@ -347,7 +353,7 @@ impl Request {
 
     /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
     /// which replaces the request's cost model. The request's segments only give the size of the
-    /// vector.
+    /// vector. What the search left out is not said: [`choose`] says it.
     pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
         choose(&self.clone().cost(machine.clone()))?.plan()
     }
