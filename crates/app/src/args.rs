@@ -188,9 +188,17 @@ options! {
             value: "ranks|tree", alone: Some("ranks"), behind_equals: true,
         },
 
-        /// The hash of the tree that was chosen for all sizes.
-        pub(crate) tree: Option<String> = Unasked,
+        /// The tree that was chosen for all sizes.
+        pub(crate) tree: Option<OneTree> = Unasked,
     }
+}
+
+/// A tree that was chosen: the algorithms of the options are then those that add in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OneTree {
+    pub(crate) hash: String,
+    /// The algorithms that the options had before.
+    pub(crate) asked: AlgorithmNames,
 }
 
 choices! {

@@ -128,10 +128,11 @@ impl PlanTask {
         // What is wrong with it would be the refusal of every algorithm.
         request.validate()?;
         let algorithms = algorithms(kind, &args.algorithm, &request)?;
+        let asked = args.asked();
         let mut task = PlanTask {
             segments,
-            auto: algorithms.len() != 1 || args.algorithm.are_several(),
-            named: !args.algorithm.is_open(),
+            auto: algorithms.len() != 1 || asked.are_several(),
+            named: !asked.is_open(),
             node_ports,
             sums_floats: kind.reduces() && vector.dtype.is_some() && ShownBits::matter(vector),
             ..PlanTask::among(algorithms, request, unit, caller)

@@ -143,7 +143,10 @@ pub(crate) fn ensure_same_bits(schedule: &Schedule, vector: &Vector) -> Result<(
 pub(crate) fn other_bits(report: &Report, vector: &Vector, ranks: usize) -> Option<String> {
     let bits = ShownBits::of(report, vector, ranks)?;
     let other_tree = || match vector.same_bits {
-        Some(SameBits::Tree) => !bits.are_of_tree(vector.tree.as_deref()),
+        Some(SameBits::Tree) => {
+            let hash = vector.tree.as_ref().map(|tree| tree.hash.as_str());
+            !bits.are_of_tree(hash)
+        }
         _ => false,
     };
     let differ = vector.same_bits() && (bits.differ() || other_tree());

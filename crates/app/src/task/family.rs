@@ -2,6 +2,7 @@
 //! sizes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use anyhow::{Result, anyhow, ensure};
 use oneport::Schedule;
@@ -13,7 +14,7 @@ use oneport::plan::registry::find;
 use oneport_measure::tune::{Sweep, TuningResult};
 
 use super::PlanTask;
-use crate::args::{Common, SameBits};
+use crate::args::{Common, OneTree, SameBits};
 use crate::caller::Caller;
 use crate::forms::AlgorithmNames;
 
@@ -55,6 +56,12 @@ impl Common {
             && reduces
             && self.schedule.is_empty()
             && vector.tree.is_none()
+    }
+
+    /// The algorithms that the options have, before one tree replaced them.
+    pub(super) fn asked(&self) -> &AlgorithmNames {
+        let tree = self.vector.tree.as_ref();
+        tree.map_or(&self.algorithm, |tree| &tree.asked)
     }
 
     /// Takes the algorithms that add in one tree, if that is asked for: at all points with as many
@@ -115,8 +122,9 @@ fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
         family.shown
     ));
     for (point, (_, names)) in points.iter_mut().zip(family.points.into_values()) {
-        point.algorithm = AlgorithmNames::These(names);
-        point.vector.tree = Some(tree.clone());
+        let asked = mem::replace(&mut point.algorithm, AlgorithmNames::These(names));
+        let hash = tree.clone();
+        point.vector.tree = Some(OneTree { hash, asked });
     }
     Ok(())
 }

@@ -385,6 +385,19 @@ fn a_sweep_has_one_tree_for_all_sizes() {
 }
 
 #[test]
+fn algorithms_of_one_tree_are_chosen_or_given() {
+    // Of those that are not named only one is proved to add in this tree.
+    let open = "allreduce -p 4096 --bytes 8 --dtype f32 --same-bits=tree";
+    let reduce = "reduce -p 5 --bytes 8 --ordered --dtype f32 --same-bits=tree";
+    let named = format!("{reduce} -a chain");
+    let several = format!("{reduce} -a chain,split-binary");
+    for (asked, choice) in [(open, "auto"), (&named, "given"), (&several, "auto")] {
+        let answer = json(&format!("simulate {asked}"));
+        assert_eq!(answer["algorithm_choice"], choice, "{asked}");
+    }
+}
+
+#[test]
 fn files_and_measured_sweeps_have_one_tree() {
     let folder = std::env::temp_dir().join(format!("oneport-tree-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
