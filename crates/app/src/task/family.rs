@@ -10,10 +10,11 @@ use oneport::check::Bits;
 use oneport::internal::budget::quick::MAX_TRANSFERS;
 use oneport::internal::numbers::index;
 use oneport::plan::Segments;
-use oneport::plan::registry::find;
+use oneport::plan::refusal::{Reason, Refusal};
+use oneport::plan::registry::{Algorithm, find};
 use oneport_measure::tune::{Sweep, TuningResult};
 
-use super::PlanTask;
+use super::{PlanTask, steps};
 use crate::args::{Common, OneTree, SameBits};
 use crate::caller::Caller;
 use crate::forms::AlgorithmNames;
@@ -77,12 +78,56 @@ impl Common {
     }
 }
 
+impl PlanTask {
+    /// What is proved of the schedule of `algorithm`, and its model time, if it adds all elements
+    /// on all ranks in one tree.
+    fn in_one_tree(&self, algorithm: &Algorithm) -> Result<Option<(Bits, f64)>, Refusal> {
+        let variant = self.variant_of(algorithm)?;
+        let request = &variant.request;
+        let (ranks, segments) = (request.ranks(), request.get_segments().count());
+        let steps = steps(algorithm, ranks, segments);
+        let max_steps = 2 * MAX_TRANSFERS as u64;
+        if steps > max_steps {
+            let reason = Reason::TooLong {
+                ranks,
+                segments,
+                steps,
+                max_steps,
+            };
+            return Err(algorithm.refusal(request, reason));
+        }
+        let refusal = |error| algorithm.refusal(request, Reason::Planner(error));
+        let schedule = self.plan(&variant).map_err(refusal)?;
+        let Some(bits) = in_one_tree(&schedule) else {
+            return Ok(None);
+        };
+        // Without a link for one of its messages it has none.
+        let time = self.model_time(&variant).map_err(refusal)?;
+        Ok(time.map(|time| (bits, time)))
+    }
+}
+
+/// Whether an algorithm that is refused for it might add in one tree all the same.
+fn is_of_size(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::TooLong { .. }
+            | Reason::TooLongToTime { .. }
+            | Reason::TooManySteps { .. }
+            | Reason::FreeRoot { .. }
+            | Reason::Memory(_)
+    )
+}
+
 fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
     ensure!(
         points.iter().all(|point| point.rules.is_none()),
         "--rules chooses the algorithm, and so does --same-bits=tree: give one of them"
     );
     let mut families: Families<Vec<String>> = BTreeMap::new();
+    // Those that may add in one tree, and named ones that do not apply, at any of the points.
+    let mut unproved = BTreeSet::new();
+    let mut refused = BTreeMap::new();
     for (number, point) in (0..).zip(points.iter()) {
         let mut point = point.clone();
         point.vector.same_bits = Some(SameBits::Ranks);
@@ -91,19 +136,20 @@ fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
         };
         let task = PlanTask::new(&point, kind, caller)?;
         for algorithm in &task.algorithms {
-            let Ok(variant) = task.variant_of(algorithm) else {
-                continue;
-            };
-            let request = &variant.request;
-            let transfers = (algorithm.transfers)(request.ranks(), request.get_segments().count());
-            // Longer ones are not proved here.
-            let schedule = (transfers <= MAX_TRANSFERS).then(|| task.plan(&variant).ok());
-            let Some(bits) = schedule.flatten().as_ref().and_then(in_one_tree) else {
-                continue;
-            };
-            // Without a link for one of its messages it has none.
-            let Ok(Some(time)) = task.model_time(&variant) else {
-                continue;
+            let name = || algorithm.name().into_owned();
+            let (bits, time) = match task.in_one_tree(algorithm) {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(refusal) if is_of_size(&refusal.reason) => {
+                    unproved.insert(name());
+                    continue;
+                }
+                Err(refusal) => {
+                    if task.named {
+                        refused.entry(name()).or_insert(refusal);
+                    }
+                    continue;
+                }
             };
             let Bits { tree, words, .. } = bits;
             let tree = tree.unwrap_or_default();
@@ -113,10 +159,25 @@ fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
             });
             let (least, names) = family.points.entry(number).or_insert((time, Vec::new()));
             *least = least.min(time);
-            names.push(algorithm.name().into_owned());
+            names.push(name());
         }
     }
-    let (tree, family) = fastest(families, points.len()).ok_or_else(none)?;
+    for (name, refusal) in refused {
+        caller.note(format!("{name} is left out: {refusal}"));
+    }
+    let unproved = Vec::from_iter(unproved).join(", ");
+    let Some((tree, family)) = fastest(families, points.len()) else {
+        ensure!(
+            unproved.is_empty(),
+            "no algorithm is known to add all elements of all sizes in one tree (--same-bits=tree); too long to plan and prove here: {unproved}"
+        );
+        return Err(none());
+    };
+    if !unproved.is_empty() {
+        caller.note(format!(
+            "{unproved} may add all elements in one tree, too: too long to plan and prove here"
+        ));
+    }
     caller.note(format!(
         "all elements are added in the tree {}",
         family.shown

@@ -378,6 +378,10 @@ fn a_sweep_has_one_tree_for_all_sizes() {
             "simulate allreduce -p 5 --bytes 40 --dtype f32 -a ring --same-bits=tree",
             "no algorithm adds all elements of all sizes in one tree",
         ),
+        (
+            "simulate reduce -p 20000 --bytes 8 --dtype f32 -a chain,binomial --same-bits=tree",
+            "(--same-bits=tree); too long to plan and prove here: binomial, chain",
+        ),
     ] {
         let message = failure(&mut oneport(options), 2);
         assert!(message.contains(why), "{options}: {message}");
@@ -395,6 +399,19 @@ fn algorithms_of_one_tree_are_chosen_or_given() {
         let answer = json(&format!("simulate {asked}"));
         assert_eq!(answer["algorithm_choice"], choice, "{asked}");
     }
+}
+
+#[test]
+fn named_algorithms_that_one_tree_leaves_out_are_noted() {
+    let reduce = "simulate reduce -p 5 --bytes 8 --ordered --dtype f32 --same-bits=tree";
+    let said = |asked: &str| {
+        let out = oneport(asked).assert().success().get_output().clone();
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let why = "split-binary is left out: split-binary reduce needs an operator that commutes";
+    let named = said(&format!("{reduce} -a chain,split-binary"));
+    assert_eq!(named.matches(why).count(), 1, "{named}");
+    assert!(!said(reduce).contains("left out"));
 }
 
 #[test]
