@@ -47,14 +47,16 @@ impl PlanTask {
         self.evaluation(None).model_time(variant, f64::INFINITY)
     }
 
-    /// The candidates: for several segments that options give those that segment, if there are any.
+    /// The candidates: for several segments that options give those that segment, if there are any
+    /// (named ones even if they do not apply, which is an error then).
     pub(super) fn candidates(&self) -> Vec<&Algorithm> {
         let several = match &self.segments {
             SegmentChoice::Given(segments) => segments.count() > 1,
             SegmentChoice::BestUnequal => true,
             SegmentChoice::Best => false,
         };
-        let segments = |a: &&Algorithm| a.segmented && a.accepts(&self.request).is_ok();
+        let applies = |a: &Algorithm| self.named || a.accepts(&self.request).is_ok();
+        let segments = |a: &&Algorithm| a.segmented && applies(a);
         let all = || self.algorithms.iter();
         let segmented: Vec<_> = all().filter(|a| several && segments(a)).collect();
         if segmented.is_empty() {

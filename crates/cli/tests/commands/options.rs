@@ -316,6 +316,19 @@ fn what_a_task_says_is_said_once() {
 }
 
 #[test]
+fn named_algorithms_apply_with_segments_too() {
+    for segments in ["", " --segments 4", " --segments unequal"] {
+        let plan = format!("plan reduce -p 5 -a chain,split-binary --ordered{segments}");
+        let message = failure(&mut oneport(&plan), 2);
+        let why = "split-binary reduce needs an operator that commutes";
+        assert!(message.contains(why), "{plan}: {message}");
+    }
+    // Those that are not named are left out.
+    let open = json("simulate reduce -p 5 --ordered --segments 4");
+    assert_eq!(open["segments"], 4);
+}
+
+#[test]
 fn options_without_effect_are_noted() {
     for (arguments, expected) in [
         (
