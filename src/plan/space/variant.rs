@@ -150,7 +150,8 @@ impl Variant {
 
     /// Whether it takes the time that it takes on the used ports. If it uses both directions of a
     /// port one at a time, it may take less.
-    pub(in crate::plan) fn takes_time_of_used(&self) -> bool {
+    #[doc(hidden)]
+    pub fn takes_time_of_used(&self) -> bool {
         self.request.ports.times_as(self.used)
     }
 

@@ -183,8 +183,7 @@ impl Evaluator for Evaluation<'_> {
         self.names(&variant.algorithm);
         let (algorithm, request) = (&variant.algorithm, &variant.request);
         let steps = steps(algorithm, request.ranks(), request.get_segments().count());
-        let streams = self.task.streams(algorithm);
-        if streams && steps > MAX_STEPS && variant.closed_form().is_none() {
+        if self.streams(variant) && steps > MAX_STEPS && variant.closed_form().is_none() {
             return Err(algorithm.refusal(request, Reason::TooLongToTime { steps }));
         }
         self.model_time(variant, limit)
@@ -230,6 +229,7 @@ impl Evaluation<'_> {
             // The search needs at least the memory of one segment.
             self.ensure_fits_memory(&variant)?;
             let bytes_per_transfer = variant.algorithm.bytes_per_transfer();
+            let bytes_per_transfer = bytes_per_transfer.filter(|_| variant.takes_time_of_used());
             let bytes_per_transfer = bytes_per_transfer.unwrap_or(SEARCHED_TRANSFER_BYTES);
             let share = available_memory().map(|bytes| bytes / self.at_once as u64);
             let most = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
@@ -241,6 +241,12 @@ impl Evaluation<'_> {
         let is_known = |best: &Best| best.executed && best.time.is_finite();
         let best = best.filter(|best| is_known(best) && self.task.node_ports.is_none());
         Ok((variant, best.map(|best| best.time)))
+    }
+
+    /// Whether the schedule of a variant is timed without being stored. It is stored where both
+    /// directions of a port may run at once, which its programs use one at a time.
+    fn streams(&self, variant: &Variant) -> bool {
+        self.task.streams(&variant.algorithm) && variant.takes_time_of_used()
     }
 
     fn names(&self, algorithm: &Algorithm) {
@@ -269,7 +275,7 @@ impl Evaluation<'_> {
         let (algorithm, request) = (&variant.algorithm, &variant.request);
         let (ranks, segments) = (request.ranks(), request.get_segments().count());
         let steps = steps(algorithm, ranks, segments);
-        let streams = self.task.streams(algorithm);
+        let streams = self.streams(variant);
         if steps > MAX_STEPS && !(streams && self.task.timed_only == Some(Timing::Chosen)) {
             let reason = Reason::TooLong {
                 ranks,

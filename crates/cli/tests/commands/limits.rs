@@ -180,6 +180,22 @@ fn timed_transfers_are_not_stored() {
     }
 }
 
+/// Programs that use one direction of a port at a time are stored to be timed on ports for calls.
+#[test]
+fn transfers_on_ports_for_calls_are_stored() {
+    let kib = min_kib() + 100 * KIB_PER_MIB;
+    for (segments, expected) in [
+        (1_000_000, "limit of 200000000 steps"),
+        (50_000, "of memory"),
+    ] {
+        let arguments = format!(
+            "simulate broadcast -a chain -p 1024 --bytes 1000000 --segments {segments} --ports telephone"
+        );
+        let message = refused(&limited(kib, &arguments), &arguments);
+        assert!(message.contains(expected), "{arguments}: {message}");
+    }
+}
+
 /// Schedules of a million ranks are too large to plan, with or without a limit of memory.
 #[test]
 fn a_million_ranks_are_refused() {
