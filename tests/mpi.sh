@@ -380,12 +380,14 @@ commands() {
     expect 0 'pinned' 3 "$oneport" run broadcast -p 2 --engine threads
     "$oneport" plan broadcast -p 3 --bytes 1KiB -a chain -o "$work/chain.json" >/dev/null
     expect 0 'result *verified' 3 "$oneport" run --schedule "$work/chain.json"
-    expect 0 'geometric mean of 3 sizes' 2 "$oneport" run allgather --bytes 8..32 --library
+    expect 0 'geometric mean of 3 runs' 2 "$oneport" run allgather --bytes 8..32 --library
     expect 0 '"median_ns"' 2 "$oneport" run reduce --bytes 1KiB --csv "$work/before.csv" --json
     grep -q '^reduce,2,bi,1,u8,sum,native,processes,1024,' "$work/before.csv" || fail "$work/before.csv"
     expect 0 '^ *1 KiB .*\(same\|faster\|slower\)$' 2 \
         "$oneport" run reduce --bytes 1KiB..2KiB --baseline "$work/before.csv"
     expect 0 '6 ranks, 8 B left out' 3 "$oneport" run reduce -p 2,6 --bytes 8 -o "$work/runs.svg"
+    expect 0 '' 3 "$oneport" run reduce --bytes 8,16 -o "$work/again.csv"
+    expect 0 '2 rows are known' 3 "$oneport" run reduce --bytes 8,16 -o "$work/again.csv"
     # Only the first process writes files.
     expect error 'cannot write /no/such' 3 "$oneport" run reduce --bytes 8,16 -o /no/such/runs.csv
     expect error 'cannot write /no/such' 3 "$oneport" compare reduce --bytes 8 -o /no/such/all.csv

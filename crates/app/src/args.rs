@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use oneport::run::{Clock, Element, ElementType, Op, Operator};
-use oneport::{Kind, Ports};
+use oneport::{CostModel, Kind, Ports};
 use oneport_measure::Profile;
 
 use crate::ask::{File, Group, Switch, Unasked, choices, options};
@@ -16,7 +16,7 @@ use crate::forms::{
 use crate::nodes::NodeArgs;
 use crate::own_file::{OwnFile, OwnFileName};
 use crate::ranges::Ranges;
-use crate::units::TimeArg;
+use crate::units::{TimeArg, Unit};
 
 options! {
     /// The input of a command: a collective and how to plan it, or a schedule from a file, and the
@@ -123,6 +123,12 @@ impl Common {
         let dtype = dtype.unwrap_or(default_type(common.vector.op()));
         common.vector.dtype = Some(dtype);
         (common, dtype)
+    }
+
+    /// The costs of so many ranks, late as they are, and the unit of times.
+    pub(crate) fn costs(&self, ranks: usize) -> Result<(CostModel, Unit)> {
+        let (cost, unit) = self.machine.cost(Some(ranks))?;
+        Ok((self.delays.apply(cost, ranks)?, unit))
     }
 
     /// Whether options say what messages cost, or through which ports they pass.

@@ -1,6 +1,6 @@
 //! Who asks: where what a command says goes while it works, and what it writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -94,6 +94,8 @@ pub struct Caller {
 #[derive(Debug, Default)]
 struct Heard {
     notes: Mutex<Vec<String>>,
+    /// What has been remarked.
+    said: Mutex<BTreeSet<String>>,
     files: Mutex<BTreeMap<String, String>>,
     /// Whether another process of a launch speaks for this one.
     is_silent: AtomicBool,
@@ -117,9 +119,12 @@ impl Caller {
         self.heard.is_silent.load(Ordering::Relaxed)
     }
 
-    /// Makes a remark.
+    /// Makes a remark, once, however many points of a sweep have it.
     pub fn note(&self, message: impl AsRef<str>) {
-        self.say("note", message.as_ref());
+        let message = message.as_ref();
+        if locked(&self.heard.said).insert(message.to_owned()) {
+            self.say("note", message);
+        }
     }
 
     pub(crate) fn notes(&self, messages: impl IntoIterator<Item = impl AsRef<str>>) {
@@ -183,6 +188,7 @@ impl Caller {
     /// What has been said since this was asked for, and the files in memory, which stay there.
     pub(crate) fn heard(&self) -> (Vec<String>, BTreeMap<String, String>) {
         let notes = std::mem::take(&mut *locked(&self.heard.notes));
+        locked(&self.heard.said).clear();
         (notes, locked(&self.heard.files).clone())
     }
 }

@@ -142,7 +142,7 @@ impl Command for CompareArgs {
     }
 
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        site.agree(self.sweep.writable(&site.caller, &[]))?;
+        site.agree(self.sweep.writable(&site.caller, &[], None))?;
         if self.engine.is_none() {
             self.note_unmeasured(&site.caller);
         }
@@ -169,7 +169,7 @@ impl Command for CompareArgs {
         }
         let times = Times::new(&common, &caller);
         let experiment = self.sweep.experiment(&common, &caller, times)?;
-        experiment.fill(site.world.is_some(), |point, stop| {
+        experiment.fill(site, |site, point, stop| {
             let args = CompareArgs {
                 common: point.clone(),
                 ..self.clone()
@@ -303,7 +303,6 @@ impl CompareJob<'_> {
             rows,
             skipped: timed.skipped,
             interrupted: false,
-            remark: None,
         }
     }
 

@@ -121,7 +121,7 @@ impl Ranges {
         match &self.parts[..] {
             [one] if one.from == one.to => Ok(one.from),
             _ => bail!(
-                "{option} {} is more than one value: this command takes one (compare and simulate take several)",
+                "{option} {} is more than one value: this command takes one (compare, simulate and run take several)",
                 self.text
             ),
         }

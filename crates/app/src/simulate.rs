@@ -102,8 +102,8 @@ impl Command for SimulateArgs {
     }
 
     fn answer(&self, site: &mut Site) -> Result<Answer> {
-        let (common, caller) = (&self.common, &site.caller);
-        self.sweep.writable(caller, &[])?;
+        let (common, caller) = (&self.common, &site.caller.clone());
+        self.sweep.writable(caller, &[], None)?;
         if common.points().len() > 1 {
             if self.wants_steps() {
                 bail!(
@@ -112,7 +112,7 @@ impl Command for SimulateArgs {
             }
             let times = Times::new(common, caller);
             let experiment = self.sweep.experiment(common, caller, times)?;
-            return experiment.fill(false, |point, _| {
+            return experiment.fill(site, |_, point, _| {
                 let args = SimulateArgs {
                     common: point.clone(),
                     ..self.clone()
@@ -328,7 +328,6 @@ impl Simulated {
             rows: vec![row],
             skipped: Vec::new(),
             interrupted: false,
-            remark: None,
         }
     }
 

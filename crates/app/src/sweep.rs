@@ -15,7 +15,7 @@ use oneport_pictures::{Quantity, Sweep, plot};
 
 pub(crate) use self::paper::PaperTable;
 use self::store::Store;
-pub(crate) use self::store::Stored;
+pub(crate) use self::store::StoredRow;
 pub(crate) use self::times::{Point, Times};
 use crate::answer::{FoundWrong, exit_code, json};
 use crate::ask::Named;
@@ -139,7 +139,7 @@ pub(crate) trait Findings: Clone {
     /// What it finds at one point.
     type Found;
     /// A row of its CSV file.
-    type Row: Stored;
+    type Row: StoredRow;
 
     /// Whether a signal ended it early: what there is of it is printed, but not written.
     fn is_cut(_: &Self::Found) -> bool {
@@ -194,17 +194,19 @@ pub(crate) struct Experiment<'a, F> {
 
 impl SweepArgs {
     /// Fails if the files cannot be written, or if options are for others. `others` are further
-    /// outputs of the command with the names of their options.
-    pub(crate) fn writable(&self, caller: &Caller, others: &[(&str, Option<&Path>)]) -> Result<()> {
+    /// outputs of the command with the names of their options, `picture` one that may be a picture.
+    pub(crate) fn writable(
+        &self,
+        caller: &Caller,
+        others: &[(&str, Option<&Path>)],
+        picture: Option<(&str, &Path)>,
+    ) -> Result<()> {
         let kinds = self.output.iter().map(|path| kind_of(path));
         let kinds: Vec<FileKind> = kinds.collect::<Result<_>>()?;
         let has = |kind| kinds.contains(&kind);
-        let other = |kind| {
-            let mut paths = others.iter().filter_map(|(_, path)| *path);
-            paths.any(|path| FileKind::of(path) == Some(kind))
-        };
-        let frames = |kind| has(kind) || other(kind);
-        (self.frame).ensure(frames(FileKind::Svg), frames(FileKind::Html))?;
+        let other = picture.and_then(|(_, path)| FileKind::of(path));
+        let has_picture = has(FileKind::Svg) || other == Some(FileKind::Svg);
+        self.frame.ensure(has_picture, has(FileKind::Html))?;
         let for_papers = [FileKind::Svg, FileKind::Tex, FileKind::Markdown];
         if self.show.is_some() && !for_papers.into_iter().any(has) {
             bail!("--show is for plots and tables for papers: name a file FILE.svg, .tex or .md");
@@ -213,7 +215,9 @@ impl SweepArgs {
             bail!("--top is for a plot: name a file FILE.svg");
         }
         let own = self.output.iter().map(|path| ("-o", Some(&**path)));
-        caller.writable(&own.chain(others.iter().copied()).collect::<Vec<_>>())
+        let picture = picture.map(|(option, path)| (option, Some(path)));
+        let all = own.chain(others.iter().copied()).chain(picture);
+        caller.writable(&all.collect::<Vec<_>>())
     }
 
     /// Whether a file is to be written.
@@ -305,9 +309,10 @@ impl<'a, F: Findings> Experiment<'a, F> {
         self
     }
 
-    fn spot_of(&self, point: &Common) -> Option<Spot> {
+    fn spot_of(&self, point: &Common, ranks: Option<usize>) -> Option<Spot> {
         let dist = point.dist_among(self.common);
-        Some((point.ranks().ok()??, point.point_bytes()?, dist))
+        let ranks = point.ranks().ok()?.or(ranks)?;
+        Some((ranks, point.point_bytes()?, dist))
     }
 
     fn has_rows(&self) -> bool {
@@ -316,16 +321,15 @@ impl<'a, F: Findings> Experiment<'a, F> {
 
     /// Evaluates all points, prints the table and writes the files. A point where nothing can be
     /// had is left out with a note; what is wrong ends the sweep. Ctrl-C ends it with what there
-    /// is, and another one goes on there, unless ranks are processes, which might have other files
-    /// and signals.
+    /// is, unless ranks are processes, which might have other signals; another one goes on there.
     pub(crate) fn fill(
         mut self,
-        are_processes: bool,
-        each: impl FnMut(&Common, &AtomicBool) -> Result<F::Found>,
+        site: &mut Site,
+        each: impl FnMut(&mut Site, &Common, &AtomicBool) -> Result<F::Found>,
     ) -> Result<Answer> {
         let mut points = self.common.points();
-        Common::take_one_tree(&mut points, self.caller)?;
-        let visited = self.visit(&points, are_processes, each)?;
+        site.agree(Common::take_one_tree(&mut points, self.caller))?;
+        let visited = self.visit(&points, site, each)?;
         let failure = match visited.failure {
             Some(error) if !self.has_rows() && !error.is::<FoundWrong>() => return Err(error),
             failure => failure,
@@ -337,14 +341,20 @@ impl<'a, F: Findings> Experiment<'a, F> {
             self.found.add(point, found).map(|()| complete)
         });
         let complete = complete.transpose()?;
-        self.ensure_shown(&complete.as_ref().unwrap_or(&self.found).sweep().rows)?;
+        if failure.is_none() {
+            self.ensure_shown(&complete.as_ref().unwrap_or(&self.found).sweep().rows)?;
+        }
         self.caller.notes(self.found.remarks());
+        let is_saved = visited.saved.is_ok();
         let answer = self.printed(failure.is_some())?.and(visited.saved);
         if let Some(complete) = complete {
             self.found = complete;
         }
         if let Some(error) = failure {
             return Ok(answer.and(Err(error)));
+        }
+        if !is_saved {
+            return Ok(answer);
         }
         if visited.left == 0 {
             return Ok(answer.and(self.write()));
@@ -368,14 +378,20 @@ impl<'a, F: Findings> Experiment<'a, F> {
     fn visit<'p>(
         &mut self,
         points: &'p [Common],
-        are_processes: bool,
-        mut each: impl FnMut(&Common, &AtomicBool) -> Result<F::Found>,
+        site: &mut Site,
+        mut each: impl FnMut(&mut Site, &Common, &AtomicBool) -> Result<F::Found>,
     ) -> Result<Visited<'p, F>> {
         let caller = self.caller;
-        let (known, stop) = if are_processes {
-            (Vec::new(), Arc::default())
+        // Others may have no such file.
+        let known = if site.speaks() {
+            self.store.known()
         } else {
-            (self.store.known()?, caller.stop()?)
+            Ok(Vec::new())
+        };
+        let known = site.agree(known)?;
+        let stop = match site.world {
+            None => caller.stop()?,
+            Some(_) => Arc::default(),
         };
         let bar = WorkBar::new(
             caller,
@@ -388,7 +404,9 @@ impl<'a, F: Findings> Experiment<'a, F> {
             self.found.take_known(known)?;
         }
         let taken: BTreeSet<Spot> = self.found.sweep().rows.iter().map(spot).collect();
-        let is_taken = |spot: Option<Spot>| spot.is_some_and(|spot| taken.contains(&spot));
+        let mut ranks = taken.iter().map(|spot| spot.0);
+        // Where options give no number, the costs, a file or the default do: the same again.
+        let ranks = ranks.next().filter(|&first| ranks.all(|p| p == first));
         let mut visited = Visited {
             left: 0,
             left_out: LeftOut::default(),
@@ -397,14 +415,16 @@ impl<'a, F: Findings> Experiment<'a, F> {
             saved: Ok(()),
         };
         for point in points {
-            if is_taken(self.spot_of(point)) {
+            let spot = self.spot_of(point, ranks);
+            let is_taken = spot.is_some_and(|spot| taken.contains(&spot));
+            if site.max(u64::from(is_taken))? > 0 {
                 continue;
             }
             if stop.load(Ordering::Relaxed) {
                 visited.left += 1;
                 continue;
             }
-            match each(point, &stop) {
+            match each(site, point, &stop) {
                 Ok(found) if F::is_cut(&found) => {
                     visited.left += 1;
                     visited.cut = Some((point, found));
@@ -424,7 +444,7 @@ impl<'a, F: Findings> Experiment<'a, F> {
                 visited.saved = self.store.save(&self.found);
             }
             // The other processes go on, and so does the one that writes.
-            if visited.failure.is_some() || visited.saved.is_err() && !are_processes {
+            if visited.failure.is_some() || visited.saved.is_err() && site.world.is_none() {
                 break;
             }
             bar.add(1);

@@ -98,9 +98,8 @@ pub(super) fn point(
             format!("mean of {done} draws of arrivals")
         }
     };
-    let remark = planned_once(&job, args.trials.unwrap_or(ranks));
+    (site.caller).notes(planned_once(&job, args.trials.unwrap_or(ranks)));
     let mut point = job.point();
-    point.remark = remark;
     point.costs += &format!("; {what}, times after the last arrival");
     point.rows = rows;
     point.interrupted = interrupted;
@@ -218,10 +217,16 @@ fn times(
         Candidate::Own(schedule) => return stored(schedule),
         Candidate::Planned(variant) => variant,
     };
-    if !is_planned_anew(job, &variant.algorithm, count)
-        && let Planned::Stored(schedule) = job.task.planned(variant)?
-    {
-        return stored(&schedule);
+    if !is_planned_anew(job, &variant.algorithm, count) {
+        let planned = match job.task.planned(variant)? {
+            Planned::Stored(schedule) => return stored(&schedule),
+            streamed => streamed,
+        };
+        let time = |arrivals| {
+            let (late, last) = late(arrivals);
+            Ok(planned.timed(&late, |_| ())?.time - last)
+        };
+        return arrivals.iter().map(time).collect();
     }
     let time = |arrivals| {
         let (late, last) = late(arrivals);

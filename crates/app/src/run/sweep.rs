@@ -18,7 +18,7 @@ use crate::input::print_warnings;
 use crate::output::escape;
 use crate::prelude::*;
 use crate::site::summary;
-use crate::sweep::{Findings, PaperTable, Stored};
+use crate::sweep::{Findings, PaperTable, StoredRow};
 use crate::units::show_ports;
 
 /// A row of the table. What a run is comes first, then its times.
@@ -183,15 +183,12 @@ impl RunArgs {
         if let Some(world) = &site.world {
             common.take_ranks(world.size());
         }
-        let mut left = common.points().len();
         let experiment = self.sweep.experiment(&common, &caller, table)?;
         let experiment = experiment.with_csv(self.csv.as_deref());
-        experiment.fill(site.world.is_some(), |point, _| {
+        experiment.fill(site, |site, point, _| {
             let args = self.with(point);
             let job = RunJob::planned(&args, site);
-            left -= 1;
-            // The longest schedule is the last one.
-            if let (0, Ok(job)) = (left, &job) {
+            if let Ok(job) = &job {
                 print_warnings(&args.common, &job.input.schedule, &site.caller);
                 site.note_spare(job.input.schedule.ranks());
             }
@@ -255,10 +252,14 @@ impl Findings for RunTable<'_> {
 
     fn take_known(&mut self, rows: Vec<RunRow>) -> Result<()> {
         if let Some(row) = rows.first() {
-            let (cost, unit) = self.args.common.machine.cost(Some(row.ranks))?;
+            let (cost, unit) = self.args.common.costs(row.ranks)?;
             self.costs = self.show_costs(&cost, unit, row);
         }
-        let known = rows.into_iter().map(|row| row.compared(&self.baseline));
+        let known = rows.into_iter().map(|row| RunRow {
+            command: None,
+            digest: None,
+            ..row.compared(&self.baseline)
+        });
         self.rows = known.collect();
         Ok(())
     }
@@ -267,7 +268,8 @@ impl Findings for RunTable<'_> {
         let info = &done.input.info;
         self.chosen_for = (self.chosen_for.take()).or_else(|| info.chosen_for.clone());
         self.assumed = self.assumed.take().or_else(|| info.assumed());
-        self.library = done.library.as_ref().and_then(|library| library.function);
+        let library = done.library.as_ref();
+        self.library = (self.library).or_else(|| library.and_then(|library| library.function));
         if self.warnings.is_empty() {
             self.caller.notes(&done.row.warnings);
             self.warnings.clone_from(&done.row.warnings);
@@ -326,7 +328,7 @@ impl Findings for RunTable<'_> {
     fn csv(&self, inputs: &str) -> Result<Vec<u8>> {
         output::csv(self.rows.iter().map(|row| RunRow {
             command: Some(self.caller.command.to_string()),
-            digest: Some(inputs.to_string()),
+            digest: Some(inputs.to_string()).filter(|digest| !digest.is_empty()),
             ..row.clone()
         }))
     }
@@ -365,7 +367,7 @@ impl Findings for RunTable<'_> {
     }
 }
 
-impl Stored for RunRow {
+impl StoredRow for RunRow {
     fn of(record: &StringRecord, header: &StringRecord) -> csv::Result<RunRow> {
         let mut row: RunRow = record.deserialize(Some(header))?;
         row.algorithm = escape::from_csv_field(row.algorithm);
@@ -385,11 +387,16 @@ impl Stored for RunRow {
             &self.algorithm,
         ];
         let mut words = words.into_iter().chain([&self.workers, &self.inputs]);
-        let is_time = |time: f64| time.is_finite() && time >= 0.0;
+        let is_figure = |figure: f64| figure.is_finite() && figure >= 0.0;
+        let figures = [self.mean_ns, self.deviation_ns, self.last_arrival_ns];
+        let figures = figures
+            .into_iter()
+            .chain([self.algbw_gb_per_s, self.busbw_gb_per_s]);
+        let ratios = [self.x_model, self.x_library].into_iter().flatten();
         parse_kind(&self.collective).is_ok()
             && words.all(|word| escape::is_visible(word))
             && self.ranks > 0
-            && self.figures().times().all(is_time)
+            && (self.figures().times().chain(figures).chain(ratios)).all(is_figure)
     }
 
     fn is_measured(&self) -> bool {
@@ -398,7 +405,7 @@ impl Stored for RunRow {
 }
 
 impl RunArgs {
-    /// These options with one size.
+    /// These options at one point.
     fn with(&self, point: &Common) -> RunArgs {
         let mut args = self.clone();
         args.common = point.clone();
@@ -483,7 +490,7 @@ fn read(file: &Source) -> Result<Vec<RunRow>> {
     let bad = |error: csv::Error| {
         let line = error.position().map_or(1, csv::Position::line);
         anyhow::anyhow!(
-            "{}: line {line}: not a table that run --csv wrote",
+            "{}: line {line}: not a table that run wrote as CSV",
             path.display()
         )
     };
@@ -594,7 +601,8 @@ fn print(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()> 
         let mean = (logs / f64::from(n)).exp();
         writeln!(
             out,
-            "\nx library, geometric mean of {n} sizes: {}",
+            "\nx library, geometric mean of {}: {}",
+            counted(n as usize, "run"),
             number(mean, 4)
         )?;
     }

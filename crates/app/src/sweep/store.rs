@@ -10,7 +10,7 @@ use crate::output::VERSION;
 use crate::prelude::*;
 
 /// A row as it stands in the file.
-pub(crate) trait Stored: Sized {
+pub(crate) trait StoredRow: Sized {
     /// Reads one of the fields of this header.
     fn of(record: &StringRecord, header: &StringRecord) -> csv::Result<Self>;
 
@@ -48,7 +48,7 @@ impl<'a> Store<'a> {
     }
 
     /// The rows that the file has of this command.
-    pub(super) fn known<R: Stored>(&self) -> Result<Vec<R>> {
+    pub(super) fn known<R: StoredRow>(&self) -> Result<Vec<R>> {
         let (inputs, caller) = (&self.inputs, self.caller);
         let there = self
             .path

@@ -6,7 +6,7 @@ use csv::StringRecord;
 use oneport_pictures::{Players, Sweep};
 use serde::Deserialize;
 
-use super::{Findings, PaperTable, Spot, Stored, spot};
+use super::{Findings, PaperTable, Spot, StoredRow, spot};
 use crate::forms::parse_kind;
 use crate::output::escape;
 use crate::prelude::*;
@@ -24,8 +24,6 @@ pub(crate) struct Point {
     pub(crate) skipped: Vec<Skipped>,
     /// Whether a signal ended it early: what there is of it is printed, but not written.
     pub(crate) interrupted: bool,
-    /// What there is to say of it, once for all points.
-    pub(crate) remark: Option<String>,
 }
 
 /// What all rows of a CSV file have.
@@ -47,7 +45,7 @@ pub(crate) struct TimesRow {
     row: SweepRow,
 }
 
-impl Stored for TimesRow {
+impl StoredRow for TimesRow {
     fn of(record: &StringRecord, header: &StringRecord) -> csv::Result<TimesRow> {
         let mut row: SweepRow = record.deserialize(Some(header))?;
         row.algorithm = escape::from_csv_field(row.algorithm);
@@ -84,7 +82,6 @@ pub(crate) struct Times<'a> {
     ports: String,
     pub(super) sweep: Sweep,
     skipped: Vec<(Spot, Skipped)>,
-    remarks: BTreeSet<String>,
 }
 
 impl<'a> Times<'a> {
@@ -101,7 +98,6 @@ impl<'a> Times<'a> {
                 players: Players::default(),
             },
             skipped: Vec::new(),
-            remarks: BTreeSet::new(),
         }
     }
 
@@ -139,7 +135,6 @@ impl<'a> Times<'a> {
         self.skipped
             .extend(skipped.map(|skipped| (first.clone(), skipped)));
         self.sweep.rows.extend(point.rows);
-        self.remarks.extend(point.remark);
     }
 
     /// The rows; those of a CSV file tell what they were made from: these `inputs`.
@@ -198,7 +193,7 @@ impl Findings for Times<'_> {
         if let Some(TimesRow { origin, row }) = rows.first() {
             self.collective.clone_from(&origin.collective);
             self.ports.clone_from(&origin.ports);
-            let (cost, unit) = self.common.machine.cost(Some(row.ranks))?;
+            let (cost, unit) = self.common.costs(row.ranks)?;
             self.costs = self.on_nodes(show_cost(&cost, unit));
             if origin.time_unit == Unit::Nanoseconds.name() {
                 self.sweep.unit = Unit::Nanoseconds;
@@ -219,10 +214,6 @@ impl Findings for Times<'_> {
         }
         self.take(found);
         Ok(())
-    }
-
-    fn remarks(&self) -> Vec<String> {
-        self.remarks.iter().cloned().collect()
     }
 
     fn sweep(&self) -> Cow<'_, Sweep> {

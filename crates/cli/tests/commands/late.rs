@@ -192,6 +192,30 @@ fn late_ranks_are_swept() {
     }
 }
 
+/// What would take long to be planned for each late rank is timed as planned once, on ports other
+/// than those that it is planned for, too.
+#[test]
+fn long_compositions_are_planned_once_for_all_late_ranks() {
+    let folder = folder("late-once");
+    let request = "-p 64 --bytes 64 --ports telephone -a composed";
+    let plan = format!("plan allreduce {request} -o once.json");
+    oneport(&plan).current_dir(&folder).assert().success();
+    let compare = format!("compare allreduce {request} --schedule once.json --late 5us,9us --json");
+    let run = oneport(&compare).current_dir(&folder).assert().success();
+    let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert_eq!(said.matches("under all arrivals").count(), 1, "{said}");
+    let all: serde_json::Value = serde_json::from_slice(&run.get_output().stdout).unwrap();
+    let rows = all["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4, "{all}");
+    for late in [5e3, 9e3] {
+        let rows: Vec<_> = rows.iter().filter(|row| row["late"] == late).collect();
+        assert_eq!(rows.len(), 2, "{all}");
+        for field in ["model_time", "least_time", "late_rank"] {
+            assert_eq!(rows[0][field], rows[1][field], "{field} of {late}: {all}");
+        }
+    }
+}
+
 /// A schedule that ends with `--overlap` alone, as `check` and `run` know.
 #[test]
 fn a_schedule_that_needs_overlap_is_timed_with_it() {

@@ -1,4 +1,4 @@
-//! Tests of the tables that `run` makes of a range of sizes.
+//! Tests of the tables that `run` makes of several sizes and numbers of ranks.
 
 use std::fs;
 
@@ -204,6 +204,15 @@ fn a_table_of_runs_goes_everywhere_and_goes_on() {
     let error = failure(oneport(&other).current_dir(&folder), 2);
     assert!(error.contains("something else than rows"), "{error}");
     assert_eq!(rows_of(&read("a.csv"), "median_ns"), medians);
+    let again_as_json = again.replace("a.csv", "j.csv");
+    let fresh = json_in(&folder, &again_as_json);
+    assert_eq!(json_in(&folder, &again_as_json)["rows"], fresh["rows"]);
+    // The number of ranks of the default is the same again.
+    let few = "run broadcast --bytes 8,16 -a chain --repetitions 2 -o d.csv";
+    oneport(few).current_dir(&folder).assert().success();
+    let medians = rows_of(&read("d.csv"), "median_ns");
+    oneport(few).current_dir(&folder).assert().success();
+    assert_eq!(rows_of(&read("d.csv"), "median_ns"), medians);
     // What --csv names is written anew.
     let anew = other.replace("-o a.csv", "--csv a.csv");
     oneport(&anew).current_dir(&folder).assert().success();

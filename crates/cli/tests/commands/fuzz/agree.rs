@@ -1,6 +1,7 @@
 //! Fuzz test of answers: what one command says of the time of a request, all commands say, to the
 //! last bit, however the request is worded.
 
+use std::collections::BTreeMap;
 use std::process::Output;
 
 use serde_json::Value;
@@ -118,6 +119,8 @@ fn times(rows: &Value, field: &str) -> Vec<(String, Value)> {
 fn commands_agree_on_times() {
     let seeds = seeds(DEFAULT_REQUESTS);
     let (mut compared, all) = (0, seeds.end - seeds.start);
+    // By command: times that are those of `compare`.
+    let mut equal: BTreeMap<&str, usize> = BTreeMap::new();
     for seed in seeds {
         let random = &mut Random::new(seed);
         let request = request(random);
@@ -126,11 +129,12 @@ fn commands_agree_on_times() {
             continue;
         };
         let expected = times(&found, "time");
-        let check = |command: String, found: Vec<(String, Value)>| {
+        let mut check = |kind, command: String, found: Vec<(String, Value)>| {
             for (name, time) in found {
                 let Some((_, expected)) = expected.iter().find(|(other, _)| *other == name) else {
                     continue;
                 };
+                *equal.entry(kind).or_default() += 1;
                 assert_eq!(
                     time, *expected,
                     "{name}\ncompare {request}\n{command}\n{rerun}"
@@ -143,7 +147,7 @@ fn commands_agree_on_times() {
             let (size, rest) = after.split_once(' ').unwrap_or((after, ""));
             let command = format!("compare {before}--bytes {size},77 {rest}");
             if let Some(found) = answer(&command) {
-                check(command, times(&found, "model_time"));
+                check("sweep", command, times(&found, "model_time"));
             }
         }
         // Late by nothing.
@@ -151,18 +155,24 @@ fn commands_agree_on_times() {
             for late in ["--late 0", "--trials 2 --arrivals random:uniform,0,0"] {
                 let command = format!("compare {request} {late}");
                 let found = answer(&command).unwrap_or_else(|| panic!("{command} is refused"));
-                check(command, times(&found, "model_time"));
+                check("late", command, times(&found, "model_time"));
             }
         }
         // One algorithm by itself, simulated and run.
         let (name, _) = random.pick(&expected);
-        for command in ["simulate", "run --repetitions 1 --warmup 0"] {
-            let command = format!("{command} {request} -a {name}");
+        for kind in ["simulate", "run --repetitions 1 --warmup 0"] {
+            let command = format!("{kind} {request} -a {name}");
             if let Some(found) = answer(&command) {
-                check(command, vec![(name.clone(), found["model_time"].clone())]);
+                let found = vec![(name.clone(), found["model_time"].clone())];
+                check(kind, command, found);
             }
         }
     }
-    println!("{compared} of {all} requests can be planned");
-    assert!(all < 10 || compared > all / 4, "{compared} of {all}");
+    println!("{compared} of {all} requests can be planned; equal times: {equal:?}");
+    assert!(all < 10 || compared > all / 2, "{compared} of {all}");
+    let least = equal.values().min().copied().unwrap_or(0);
+    assert!(
+        all < 10 || equal.len() == 4 && least as u64 > all / 3,
+        "{equal:?}"
+    );
 }
