@@ -108,7 +108,7 @@ fn best(candidates: &'static [Row], request: &Request) -> Result<Schedule> {
     let algorithms: Vec<_> = candidates.iter().filter(short).map(Algorithm::of).collect();
     let space = Space::among(&algorithms, request);
     let mut ranking = best_first(&space, &Model);
-    // Of equal times even a rounding error decides, as it did when the trees of sums were published.
+    // Of equal times even a rounding error decides, as when the trees of sums were published.
     (ranking.choices).sort_by(|a, b| a.time.total_cmp(&b.time));
     ranking.best(Some(request.kind))?.plan()
 }
