@@ -202,7 +202,10 @@ impl Ports {
 
     /// Whether a port has one direction, so that a rank has ports of two kinds.
     pub(crate) fn has_kinds(self) -> bool {
-        self.has_sides() && !self.has_calls()
+        match self {
+            Ports::Bidirectional { .. } => true,
+            Ports::Unidirectional { .. } | Ports::Telephone { .. } => false,
+        }
     }
 
     /// The number of the port that a list belongs to, and the direction of the list, `"out"` or

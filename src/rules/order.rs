@@ -155,7 +155,7 @@ impl LocalOrder {
                 barrier = Some(Event::computed(i));
                 scratch.last.fill(None);
             } else if let Some(l) = list {
-                scratch.record_transfer(program, i, l);
+                scratch.record_transfer(program, i, l, ports);
             }
         }
         Ok(())
@@ -182,9 +182,11 @@ pub(crate) fn share_port(ports: Ports, earlier: &Step, later: &Step) -> bool {
     list(later).is_some() && (list(later) == list(earlier) || other_call)
 }
 
-/// Whether two steps of one list are waited for by the same later steps of other lists (rule 1).
-fn hold_up_alike(a: &Step, b: &Step) -> bool {
-    a.peer() == b.peer()
+/// Whether two steps of one list are waited for by the same later steps of other lists (rule 1). A
+/// later step that does not wait for some of them must wait for all that do not hold up alike:
+/// `waits_of_lists` relies on it.
+fn hold_up_alike(ports: Ports, a: &Step, b: &Step) -> bool {
+    !ports.has_calls() || a.peer() == b.peer()
 }
 
 /// Lists of events, stored one after another in one allocation.
@@ -272,19 +274,22 @@ impl OrderScratch {
         let others = ports.may_wait_for(own).filter(move |&list| list != own);
         others.filter_map(move |list| {
             let last = self.last.get(list).copied().flatten()?;
-            if share_port(ports, &program[last.step()], step) {
+            let holds_up = |event: &Event| share_port(ports, &program[event.step()], step);
+            if holds_up(&last) {
                 Some(last)
             } else {
-                self.before[list]
+                let before = self.before[list];
+                debug_assert!(before.as_ref().is_none_or(holds_up), "see hold_up_alike");
+                before
             }
         })
     }
 
     /// Records that step `i` is the last one of `list`.
-    fn record_transfer(&mut self, program: &[Step], i: usize, list: usize) {
+    fn record_transfer(&mut self, program: &[Step], i: usize, list: usize, ports: Ports) {
         let last = &mut self.last[list];
         if let Some(before) = self.before.get_mut(list) {
-            let go_on = |event: Event| hold_up_alike(&program[event.step()], &program[i]);
+            let go_on = |event: Event| hold_up_alike(ports, &program[event.step()], &program[i]);
             if !last.is_some_and(go_on) {
                 *before = *last;
             }
