@@ -300,6 +300,7 @@ impl ScheduleInfo {
             segment: self.segment.filter(|_| self.segments > Some(1)),
             ..row
         }
+            left_out: self.left_out.clone(),
     }
 
     /// Whether options ask for several segments, so that algorithms that segment come first.

@@ -59,7 +59,8 @@ impl StoredRow for TimesRow {
 
     fn is_sound(&self) -> bool {
         let TimesRow { origin, row } = self;
-        let mut words = [&origin.ports, &origin.time_unit, &row.algorithm].into_iter();
+        let words = [&origin.ports, &origin.time_unit, &row.algorithm];
+        let mut words = words.into_iter().chain(&row.left_out);
         let is_time = |time: f64| time.is_finite() && time >= 0.0;
         parse_kind(&origin.collective).is_ok()
             && words.all(|word| escape::is_visible(word))
@@ -137,8 +138,13 @@ impl<'a> Times<'a> {
         self.sweep.rows.extend(point.rows);
     }
 
-    /// The rows; those of a CSV file tell what they were made from: these `inputs`.
-    fn lines<'s>(&'s self, inputs: Option<&'s str>) -> impl Iterator<Item = impl Answered> {
+    /// The rows; those of a CSV file tell what they were made from: these `inputs`. `left_out` is
+    /// what they have of that.
+    fn lines<'s, L: Answered>(
+        &'s self,
+        inputs: Option<&'s str>,
+        left_out: impl Fn(&'s SweepRow) -> Option<L> + Copy,
+    ) -> impl Iterator<Item = impl Answered> {
         let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
         let any_own = self.sweep.rows.iter().any(|row| row.own);
         self.sweep.points().into_iter().flat_map(move |point| {
@@ -175,6 +181,8 @@ impl<'a> Times<'a> {
                     worst_time (optional): row.worst.map(Number),
                     command: self.command,
                     inputs (optional): inputs,
+                    /// What the search left out because it would take too long, and may be better.
+                    left_out (optional): left_out(row),
                 }
             })
         })
@@ -233,12 +241,19 @@ impl Findings for Times<'_> {
     }
 
     fn csv(&self, inputs: &str) -> Result<Vec<u8>> {
-        output::csv(self.lines(Some(inputs)))
+        // All rows of a file have the same columns.
+        let any = self.sweep.rows.iter().any(|row| !row.left_out.is_empty());
+        output::csv(self.lines(Some(inputs), |row| {
+            any.then(|| row.left_out.join(SweepRow::LIST))
+        }))
     }
 
     fn answered(&self, _: bool) -> impl Answered {
+        fn left_out(row: &SweepRow) -> Option<&Vec<String>> {
+            Some(&row.left_out).filter(|all| !all.is_empty())
+        }
         record! {
-            rows: self.lines(None).collect::<Vec<_>>(),
+            rows: self.lines(None, left_out).collect::<Vec<_>>(),
             skipped: self.skipped.iter().map(|((ranks, bytes, dist), skipped)| record! {
                 ranks: ranks,
                 bytes: bytes,

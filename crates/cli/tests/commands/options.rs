@@ -295,6 +295,35 @@ fn what_a_search_left_out_is_said_once() {
     }
 }
 
+/// Rows of a table say it as those of one request, and when they are known from a file.
+#[test]
+fn rows_of_a_table_have_what_a_search_left_out() {
+    let folder = folder("left-out");
+    let why = "better segments: the search left out sizes that take too long to simulate";
+    let request = "broadcast -p 5 --bytes 720,720720 --alpha 0.0001 --beta 1";
+    for (command, names) in [("compare", "two-tree,binomial"), ("simulate", "two-tree")] {
+        let sweep = format!("{command} {request} -a {names} -o {command}.csv");
+        let found = json_in(&folder, &sweep);
+        for row in found["rows"].as_array().unwrap() {
+            let is_cut = row["algorithm"] == "two-tree" && row["bytes"] == 720_720;
+            let left_out = is_cut.then(|| serde_json::json!([why]));
+            assert_eq!(row.get("left_out"), left_out.as_ref(), "{row}");
+        }
+        let table = std::fs::read_to_string(folder.join(format!("{command}.csv"))).unwrap();
+        let header = table.lines().next().unwrap();
+        assert!(header.ends_with(",inputs,left_out"), "{header}");
+        assert_eq!(table.matches(&format!(",{why}\n")).count(), 1, "{table}");
+        // All rows are known.
+        assert_eq!(json_in(&folder, &sweep)["rows"], found["rows"]);
+        let again = std::fs::read_to_string(folder.join(format!("{command}.csv"))).unwrap();
+        assert_eq!(again, table);
+    }
+    let small = "compare broadcast -p 5 --bytes 720 -a chain -o small.csv";
+    json_in(&folder, small);
+    let table = std::fs::read_to_string(folder.join("small.csv")).unwrap();
+    assert!(!table.contains("left_out"), "{table}");
+}
+
 #[test]
 fn equal_times_have_one_winner() {
     // A formula and a simulation differ in the last bit.

@@ -5,7 +5,7 @@ mod plot;
 use std::cmp::Ordering;
 
 use oneport::simulate::Timed;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use crate::page::Players;
@@ -120,6 +120,16 @@ pub struct SweepRow {
     /// The longest.
     #[serde(default, rename(deserialize = "worst_time"))]
     pub worst: Option<f64>,
+    /// What the search left out, and may be better; [joined](Self::LIST) in CSV.
+    #[serde(default, skip_serializing, deserialize_with = "list")]
+    pub left_out: Vec<String>,
+}
+
+/// Reads a list from a field.
+fn list<'de, D: Deserializer<'de>>(field: D) -> Result<Vec<String>, D::Error> {
+    let field = String::deserialize(field)?;
+    let all = field.split(SweepRow::LIST).filter(|one| !one.is_empty());
+    Ok(all.map(str::to_owned).collect())
 }
 
 impl<R> Columns<'_, R> {
@@ -158,6 +168,9 @@ impl<R> Columns<'_, R> {
 }
 
 impl SweepRow {
+    /// What stands between the parts of a list in a field of CSV.
+    pub const LIST: &'static str = "; ";
+
     /// All its times: a figure that is added is a time or none.
     pub fn times(&self) -> impl Iterator<Item = f64> {
         let SweepRow {
@@ -179,6 +192,7 @@ impl SweepRow {
             segment: _,
             late_rank: _,
             least_rank: _,
+            left_out: _,
         } = self;
         let may_lack = [*median, *late, *least, *p95, *worst];
         may_lack.into_iter().flatten().chain([*time, *bound])
