@@ -39,7 +39,8 @@ pub(super) fn time_all(
     // Schedules of files may take another root, split blocks, or have a block in its place.
     let of_own = rows.iter().map(|row| row.figures.bound);
     let of_own = of_own.fold(f64::INFINITY, f64::min);
-    // By root.
+    // By root, of whichever row ends first. Rows of one root have the same one: algorithms differ
+    // neither in where inputs and outputs are nor in whether they split a root's blocks.
     let bounds = Mutex::new(BTreeMap::new());
     let progress = WorkBar::new(
         &task.caller,

@@ -324,6 +324,27 @@ fn rows_of_a_table_have_what_a_search_left_out() {
     assert!(!table.contains("left_out"), "{table}");
 }
 
+/// The bound of a comparison is that of each of its rows, whichever of them ends first.
+#[test]
+fn rows_of_one_root_have_one_bound() {
+    for request in [
+        "gather -p 6 --ported 2 --dist spikes --block 4000 --gamma-copy 1ns",
+        "scatter -p 9 --ported 3 --block 4000 --dist decreasing --overlap",
+        "alltoall -p 5 --bytes 100 --ports uni",
+        "reduce_scatter -p 6 --bytes 4",
+        "allreduce -p 6 --bytes 4000 --ported 2",
+    ] {
+        let all = json(&format!("compare {request}"));
+        let rows = all["rows"].as_array().unwrap();
+        assert!(rows.len() > 2, "{all}");
+        for row in rows {
+            let name = row["algorithm"].as_str().unwrap();
+            let one = json(&format!("simulate {request} -a {name}"));
+            assert_eq!(one["lower_bound"], all["lower_bound"], "{request} {name}");
+        }
+    }
+}
+
 #[test]
 fn equal_times_have_one_winner() {
     // A formula and a simulation differ in the last bit.
