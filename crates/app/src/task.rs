@@ -220,18 +220,24 @@ impl PlanTask {
         Ok(variant)
     }
 
-    /// The form that gives all ranks the same bits of sums of floats, if it takes no more time.
+    /// The form that gives all ranks the same bits of sums of floats, if it takes as much time: one
+    /// that takes less is what [`settle`](Evaluation::settle) has.
     fn in_common_order(&self, variant: Variant) -> Variant {
-        if !self.sums_floats || !variant.algorithm.agrees_if_asked(&variant.request) {
-            return variant;
-        }
-        let mut same = variant.clone();
-        same.request = same.request.same_bits(true);
         let time = |variant: &Variant| self.model_time(variant).ok().flatten();
-        match time(&same).zip(time(&variant)) {
-            Some((same_time, time)) if same_time <= time => same,
-            _ => variant,
-        }
+        let same = self.with_same_bits(&variant);
+        let same = same.filter(|same| time(same).is_some_and(|same| Some(same) == time(&variant)));
+        same.unwrap_or(variant)
+    }
+
+    /// The form of a variant that gives all ranks the same bits of sums of floats, if it is another
+    /// one.
+    fn with_same_bits(&self, variant: &Variant) -> Option<Variant> {
+        let agrees = self.sums_floats && variant.algorithm.agrees_if_asked(&variant.request);
+        agrees.then(|| {
+            let mut same = variant.clone();
+            same.request = same.request.same_bits(true);
+            same
+        })
     }
 
     /// Returns the fastest variant by model time (for a native run on known cores, by estimate).

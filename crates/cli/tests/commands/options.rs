@@ -345,6 +345,34 @@ fn rows_of_one_root_have_one_bound() {
     }
 }
 
+/// Combining in one order on all ranks, rank 2 begins before the vector of rank 1 has arrived.
+#[test]
+fn commands_agree_on_the_faster_form_of_a_sum() {
+    let folder = folder("faster-form");
+    let costs = r#"{"alpha": [[0, 100, 100], [100, 0, 100], [100, 500, 0]],
+        "beta": [[0, 1, 1], [1, 0, 1], [5, 1, 0]], "gamma": [0, 0, 10]}"#;
+    std::fs::write(folder.join("c.json"), costs).unwrap();
+    let request = "allreduce -p 3 --bytes 64 --dtype f64 --costs c.json --overlap";
+    for (names, time) in [("gossip", 1672), ("gossip,one-shot", 1624)] {
+        let of = |command: &str| json_in(&folder, &format!("{command} {request} -a {names}"));
+        let (one, all) = (of("simulate"), of("compare"));
+        assert_eq!(one["time"], time, "{one}");
+        assert_eq!(all["rows"][0]["algorithm"], one["algorithm"], "{all}");
+        assert_eq!(all["rows"][0]["time"], one["time"], "{all}");
+        assert_eq!(all["rows"][0]["bits"]["same_on_all_ranks"], true, "{all}");
+    }
+    // Without overlap no form is faster: a comparison keeps the one of each algorithm.
+    let request = request.replace(" --overlap", "");
+    let times = ["simulate", "compare"].map(|command| {
+        let found = json_in(&folder, &format!("{command} {request} -a gossip,one-shot"));
+        found
+            .get("time")
+            .unwrap_or(&found["rows"][0]["time"])
+            .clone()
+    });
+    assert_eq!(times[0], times[1]);
+}
+
 #[test]
 fn equal_times_have_one_winner() {
     // A formula and a simulation differ in the last bit.
