@@ -17,7 +17,7 @@ use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
 use oneport_steady::Series;
 
-pub(crate) use self::info::ScheduleInfo;
+pub(crate) use self::info::{ScheduleInfo, assumed};
 pub(crate) use self::warnings::{
     ensure_same_bits, first_of, note_if_wrong, other_bits, print_warnings, warnings_about,
 };

@@ -46,7 +46,7 @@ With --inputs kept nothing is written between the timed repetitions, so caches a
 micro-benchmarks or nccl-tests. The untimed repetitions before them (at least one) are then verified instead; a reduction that combines into \
 its inputs goes on with its own results.
 
-Several sizes (those of a range twice the one before), and numbers of ranks with them, make a table; p99 takes 100 repetitions. algbw is the size over the median, busbw what a link carries of it: for \
+Several sizes (those of a range twice the one before) or numbers of ranks make a table; p99 takes 100 repetitions. algbw is the size over the median, busbw what a link carries of it: for \
 reduce_scatter, allgather, alltoall, gather and scatter (p-1)/p of it, for allreduce twice that. The size is that of all blocks where each \
 rank has one. The interval holds the median with 95% confidence; with --baseline a size is faster or slower where the intervals \
 do not touch."]

@@ -309,10 +309,16 @@ impl<'a, F: Findings> Experiment<'a, F> {
         self
     }
 
-    fn spot_of(&self, point: &Common, ranks: Option<usize>) -> Option<Spot> {
+    /// Whether rows are known at a point. Where options give no number of ranks, or no size, the
+    /// costs, a file or the default do: the same again.
+    fn is_taken(&self, point: &Common, taken: &BTreeSet<Spot>) -> bool {
+        let (ranks, bytes) = (point.ranks().ok().flatten(), point.point_bytes());
         let dist = point.dist_among(self.common);
-        let ranks = point.ranks().ok()?.or(ranks)?;
-        Some((ranks, point.point_bytes()?, dist))
+        taken.iter().any(|(known, size, of)| {
+            ranks.is_none_or(|ranks| ranks == *known)
+                && bytes.is_none_or(|bytes| bytes == *size)
+                && *of == dist
+        })
     }
 
     fn has_rows(&self) -> bool {
@@ -404,9 +410,6 @@ impl<'a, F: Findings> Experiment<'a, F> {
             self.found.take_known(known)?;
         }
         let taken: BTreeSet<Spot> = self.found.sweep().rows.iter().map(spot).collect();
-        let mut ranks = taken.iter().map(|spot| spot.0);
-        // Where options give no number, the costs, a file or the default do: the same again.
-        let ranks = ranks.next().filter(|&first| ranks.all(|p| p == first));
         let mut visited = Visited {
             left: 0,
             left_out: LeftOut::default(),
@@ -415,8 +418,7 @@ impl<'a, F: Findings> Experiment<'a, F> {
             saved: Ok(()),
         };
         for point in points {
-            let spot = self.spot_of(point, ranks);
-            let is_taken = spot.is_some_and(|spot| taken.contains(&spot));
+            let is_taken = self.is_taken(point, &taken);
             if site.max(u64::from(is_taken))? > 0 {
                 continue;
             }

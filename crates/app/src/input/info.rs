@@ -80,6 +80,11 @@ pub(crate) struct ScheduleInfo {
     pub(crate) correct: Option<bool>,
 }
 
+/// These built-in costs in words.
+pub(crate) fn assumed(costs: &str) -> String {
+    format!("{costs} (oneport calibrate measures those of this machine)")
+}
+
 /// The name of a schedule that a program has made itself.
 const OWN: &str = "own schedule";
 
@@ -194,10 +199,7 @@ impl ScheduleInfo {
 
     /// What the choice assumes of the machine, if options do not say it.
     pub(crate) fn assumed(&self) -> Option<String> {
-        let costs = self.chosen_for.as_ref()?;
-        Some(format!(
-            "{costs} (oneport calibrate measures those of this machine)"
-        ))
+        self.chosen_for.as_deref().map(assumed)
     }
 
     /// What made it, unless it was read.
@@ -298,9 +300,9 @@ impl ScheduleInfo {
         let row = SweepRow::timed(name.to_string(), self.ranks, bytes, timed, element_bytes);
         SweepRow {
             segment: self.segment.filter(|_| self.segments > Some(1)),
+            left_out: self.left_out.clone(),
             ..row
         }
-            left_out: self.left_out.clone(),
     }
 
     /// Whether options ask for several segments, so that algorithms that segment come first.

@@ -14,7 +14,7 @@ use super::report::{Ran, WallSummary};
 use crate::answer::wrong;
 use crate::args::Inputs;
 use crate::forms::parse_kind;
-use crate::input::print_warnings;
+use crate::input::{assumed, print_warnings};
 use crate::output::escape;
 use crate::prelude::*;
 use crate::site::summary;
@@ -76,6 +76,9 @@ pub(crate) struct RunRow {
     messages: usize,
     #[serde(default)]
     volume_bytes: u64,
+    /// The built-in costs by which the algorithm or its segments were chosen, if they were.
+    #[serde(default)]
+    chosen_for: Option<String>,
     /// Of a row in a CSV file: the command line, and the digest of what it read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<String>,
@@ -164,9 +167,6 @@ pub(super) struct RunTable<'a> {
     costs: String,
     /// Those of the first run that has some.
     warnings: Vec<String>,
-    /// The costs by which algorithms were chosen, if built-in ones: as JSON, and in words.
-    chosen_for: Option<String>,
-    assumed: Option<String>,
     /// The name of the library's own function, if it was measured.
     library: Option<&'static str>,
     /// The processes, if the engine is MPI.
@@ -205,11 +205,11 @@ impl<'a> RunTable<'a> {
         if args.trace.is_some() || args.histogram.is_some() {
             bail!("--trace and --histogram are for one run, not for a table");
         }
-        let sizes = match &common.vector.bytes {
-            Some(sizes) if !common.blocks.are_given() => sizes.values(2),
-            _ => bail!("a table needs sizes: give --bytes, such as --bytes 8..4MiB"),
-        };
-        if let Some(odd) = sizes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
+        if common.blocks.are_given() {
+            bail!("a table has blocks of one size: give --bytes in place of unequal ones");
+        }
+        let mut sizes = (common.vector.bytes.iter()).flat_map(|sizes| sizes.values(2));
+        if let Some(odd) = sizes.find(|b| !b.is_multiple_of(dtype.bytes())) {
             let (name, bytes) = (dtype.name(), dtype.bytes());
             bail!(
                 "{odd} bytes are not a whole number of elements of {bytes} bytes (--dtype {name})"
@@ -224,8 +224,6 @@ impl<'a> RunTable<'a> {
             rows: Vec::new(),
             costs: String::new(),
             warnings: Vec::new(),
-            chosen_for: None,
-            assumed: None,
             library: None,
             processes: site.processes(),
         })
@@ -233,6 +231,12 @@ impl<'a> RunTable<'a> {
 }
 
 impl RunTable<'_> {
+    /// The built-in costs by which algorithms were chosen, if they were.
+    fn chosen_for(&self) -> Option<&str> {
+        let mut rows = self.rows.iter();
+        rows.find_map(|row| row.chosen_for.as_deref())
+    }
+
     fn show_costs(&self, cost: &CostModel, unit: Unit, row: &RunRow) -> String {
         let engine = self.processes.as_ref().map(ToString::to_string);
         format!(
@@ -264,17 +268,14 @@ impl Findings for RunTable<'_> {
         Ok(())
     }
 
-    fn add(&mut self, point: &Common, done: Ran) -> Result<()> {
-        let info = &done.input.info;
-        self.chosen_for = (self.chosen_for.take()).or_else(|| info.chosen_for.clone());
-        self.assumed = self.assumed.take().or_else(|| info.assumed());
+    fn add(&mut self, _: &Common, done: Ran) -> Result<()> {
         let library = done.library.as_ref();
         self.library = (self.library).or_else(|| library.and_then(|library| library.function));
         if self.warnings.is_empty() {
             self.caller.notes(&done.row.warnings);
             self.warnings.clone_from(&done.row.warnings);
         }
-        let row = self.args.row(point.point_bytes().unwrap_or(0), &done)?;
+        let row = self.args.row(&done)?;
         let row = row.compared(&self.baseline);
         self.costs = self.show_costs(&done.input.cost, done.input.unit, &row);
         let spot = |row: &RunRow| (row.ranks, row.bytes);
@@ -347,7 +348,7 @@ impl Findings for RunTable<'_> {
             /// `threads` or `mpi`.
             engine: self.args.place().name(),
             /// The built-in costs by which algorithms were chosen, if they were.
-            chosen_for (optional): self.chosen_for.as_ref(),
+            chosen_for (optional): self.chosen_for(),
             warnings: &self.warnings,
             mpi (optional): self.processes.as_ref(),
             /// The file of the earlier table.
@@ -363,7 +364,8 @@ impl Findings for RunTable<'_> {
         if let Some(processes) = &self.processes {
             output::summary(out, &summary(processes))?;
         }
-        print(out, &self.rows, self.assumed.as_deref())
+        let assumed = self.chosen_for().map(assumed);
+        print(out, &self.rows, assumed.as_deref())
     }
 }
 
@@ -386,7 +388,8 @@ impl StoredRow for RunRow {
             &self.clock,
             &self.algorithm,
         ];
-        let mut words = words.into_iter().chain([&self.workers, &self.inputs]);
+        let words = words.into_iter().chain([&self.workers, &self.inputs]);
+        let mut words = words.chain(&self.chosen_for);
         let is_figure = |figure: f64| figure.is_finite() && figure >= 0.0;
         let figures = [self.mean_ns, self.deviation_ns, self.last_arrival_ns];
         let figures = figures
@@ -413,8 +416,9 @@ impl RunArgs {
     }
 
     /// The row of a run that is done.
-    fn row(&self, bytes: u64, done: &Ran) -> Result<RunRow> {
+    fn row(&self, done: &Ran) -> Result<RunRow> {
         let (info, schedule) = (&done.input.info, &done.input.schedule);
+        let bytes = info.vector_bytes.unwrap_or(0);
         let stats = schedule.stats()?;
         let bound = schedule.lower_bound(&done.input.cost).largest;
         let (all, share) = moved(info.kind, info.ranks, bytes);
@@ -464,6 +468,7 @@ impl RunArgs {
             rounds: stats.rounds,
             messages: stats.messages,
             volume_bytes: stats.elements as u64 * schedule.element_bytes(),
+            chosen_for: info.chosen_for.clone(),
             command: None,
             digest: None,
             baseline: None,
@@ -533,20 +538,20 @@ fn heading(out: &mut Lines, rows: &[RunRow], assumed: Option<&str>) -> Result<()
             Some(_) => "",
         }
     )?;
+    let arrivals = rows.iter().map(|row| row.last_arrival_ns);
+    let earliest = arrivals.clone().fold(f64::INFINITY, f64::min);
+    let latest = arrivals.fold(0.0, f64::max);
+    let late = match [earliest, latest].map(show_ns) {
+        _ if latest <= 0.0 => String::new(),
+        [low, high] if low == high => format!(", times from the last arrival on, at {high}"),
+        [low, high] => format!(", times from the last arrival on, at {low} to {high}"),
+    };
     writeln!(
         out,
-        "{} repetitions of each size after {} warm-up, inputs {}{}",
+        "{} repetitions of each size after {} warm-up, inputs {}{late}",
         first.repetitions,
         or_dash(first.warmup),
         first.inputs,
-        if first.last_arrival_ns > 0.0 {
-            format!(
-                ", times from the last arrival on, at {}",
-                show_ns(first.last_arrival_ns)
-            )
-        } else {
-            String::new()
-        }
     )?;
     if let Some(costs) = assumed {
         writeln!(out, "chosen for {costs}")?;
@@ -565,11 +570,13 @@ fn columns(rows: &[RunRow]) -> Columns<'static, RunRow> {
     let baseline = |row: &RunRow| row.baseline.as_ref().and_then(|baseline| baseline.ratio);
     let change = |row: &RunRow| row.baseline.as_ref().map(|baseline| baseline.change);
     let [low, high] = span_of_ranks(rows);
+    // A barrier has no size.
+    let has_data = rows.iter().any(|row| row.bytes > 0);
     Columns::<RunRow>::default()
         .add_if(low < high, ">ranks", |row| row.ranks)
-        .add(">size", |row| show_bytes(row.bytes))
+        .add_if(has_data, ">size", |row| show_bytes(row.bytes))
         .add("algorithm", |row| row.algorithm.clone())
-        .add(">segment", |row| show_bytes(row.segment))
+        .add_if(has_data, ">segment", |row| show_bytes(row.segment))
         .add(">median", move |row| ns(row.median_ns))
         .add(">interval", move |row| {
             format!("{} - {}", ns(row.low_ns), ns(row.high_ns))

@@ -213,6 +213,22 @@ fn a_table_of_runs_goes_everywhere_and_goes_on() {
     let medians = rows_of(&read("d.csv"), "median_ns");
     oneport(few).current_dir(&folder).assert().success();
     assert_eq!(rows_of(&read("d.csv"), "median_ns"), medians);
+    // So is the size, and what was assumed of the machine.
+    let few = "run allreduce -p 2,3 --dtype f32 --repetitions 2 -o e.csv";
+    let fresh = json_in(&folder, few);
+    let [rows, chosen_for] = ["rows", "chosen_for"].map(|field| &fresh[field]);
+    assert_eq!(rows_of(&read("e.csv"), "bytes"), ["65536"; 2]);
+    assert!(chosen_for.is_string(), "{fresh}");
+    let known = json_in(&folder, few);
+    assert_eq!((&known["rows"], &known["chosen_for"]), (rows, chosen_for));
+    let few = few.replace("e.csv", "f.csv");
+    let tables = [(), ()].map(|()| {
+        let shown = oneport(&few).current_dir(&folder).assert().success();
+        String::from_utf8(shown.get_output().stdout.clone()).unwrap()
+    });
+    let assumed = format!("\nchosen for {} (", chosen_for.as_str().unwrap());
+    assert!(tables[0].contains(&assumed), "{}", tables[0]);
+    assert_eq!(tables[0], tables[1]);
     // What --csv names is written anew.
     let anew = other.replace("-o a.csv", "--csv a.csv");
     oneport(&anew).current_dir(&folder).assert().success();
@@ -235,6 +251,38 @@ fn rows_of(csv: &str, column: &str) -> Vec<String> {
         .records()
         .map(|record| field(record.unwrap()))
         .collect()
+}
+
+/// Vectors have the default size, a barrier has none, and all rows have their own last arrival.
+#[test]
+fn a_table_of_runs_needs_no_size() {
+    let folder = folder("no-size");
+    let run = |arguments: &str| text(&format!("run {arguments} --repetitions 2"));
+    let vectors = run("broadcast -p 2,3 -a chain");
+    assert_eq!(vectors.matches(" 64 KiB  chain ").count(), 2, "{vectors}");
+    let segments = run("broadcast -p 2,3 -a chain --segment-sizes 8,4");
+    assert_eq!(segments.matches(" 12 B  chain ").count(), 2, "{segments}");
+    let barriers = run("barrier -p 2,3");
+    assert!(barriers.contains("\nranks  algorithm "), "{barriers}");
+    let rows = json_in(&folder, "run barrier -p 2,3 --repetitions 2 -o b.csv");
+    let rows = rows["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| row["bytes"] == 0), "{rows:?}");
+    let late = run("broadcast -p 2,3,4 -a chain --arrivals 0:1us,1:2us");
+    assert!(late.contains(" on, at 2 us\n"), "{late}");
+    let random = "broadcast -p 2,3,4 -a chain --arrivals random:exp,20us";
+    let rows = json(&format!("run {random}"))["rows"].clone();
+    let times = rows.as_array().unwrap().iter();
+    let times = times.map(|row| row["last_arrival_ns"].as_f64().unwrap() / 1e3);
+    let ends = [f64::min, f64::max].map(|of| times.clone().reduce(of).unwrap());
+    assert!(ends[0] < ends[1], "{rows}");
+    let late = run(random);
+    let (_, shown) = late.split_once(" on, at ").unwrap();
+    let shown = shown.lines().next().unwrap().replace(" us", "");
+    let shown: Vec<f64> = shown.split(" to ").map(|t| t.parse().unwrap()).collect();
+    assert_eq!(shown.len(), 2, "{late}");
+    let is_near = |(shown, end): (f64, f64)| (shown - end).abs() < 1e-2;
+    assert!(shown.into_iter().zip(ends).all(is_near), "{ends:?} {late}");
 }
 
 /// What cannot be planned is left out; what is wrong ends a table with the rows before it.
@@ -289,7 +337,7 @@ fn an_error_at_one_point_keeps_the_rows_of_others() {
         ("-p 2 --bytes 8 --show ratio", "--show is for plots"),
         ("-p 2 --bytes 8 -o x.pdf", "name FILE.csv"),
         ("-p 2,3 --trace t.svg --bytes 8", "not for a table"),
-        ("-p 2,3", "a table needs sizes"),
+        ("-p 2,3 --bytes 2 --dtype f32", "2 bytes are not a whole"),
         (
             "-p 2 --bytes 8,16 --show bound -o x.csv",
             "--show is for plots",
@@ -327,7 +375,10 @@ fn wrong_tables_are_refused_before_anything_runs() {
             "2 bytes are not a whole number",
         ),
         ("run broadcast -p 2 --bytes 64..8 --csv o.csv", "is empty"),
-        ("run broadcast -p 2 --csv o.csv", "a table needs sizes"),
+        (
+            "run gather -p 2,3 --dist mod3 --csv o.csv",
+            "a table has blocks of one size",
+        ),
         (
             "run broadcast -p 2 --bytes 8..64 --csv no/o.csv",
             "no/o.csv",
