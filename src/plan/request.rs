@@ -1,6 +1,8 @@
 //! [`Request`]: the problem to plan, in fluent form. How its time is found: the header of
 //! `plan/space/search.rs`.
 
+use std::borrow::Cow;
+
 use super::{Segments, consecutive, cut_from_the_end, evenly};
 use crate::budget::size::{MAX_ELEMENTS, MAX_TRANSFERS};
 use crate::error::{Error, Result};
@@ -400,6 +402,15 @@ impl Request {
             Some(sizes) => sizes.clone(),
             None => vec![self.elements(); self.ranks],
         }
+    }
+
+    /// The same request with the vector in one segment.
+    pub(in crate::plan) fn whole(&self) -> Cow<'_, Request> {
+        if self.segments.count() == 1 {
+            return Cow::Borrowed(self);
+        }
+        let whole = Segments::whole(self.elements());
+        Cow::Owned(self.clone().segments(whole))
     }
 
     /// The same request for free computation.

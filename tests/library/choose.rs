@@ -3,6 +3,7 @@
 use oneport::plan::choose::{Choice, LeftOut, choose, with_best_segments};
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::segments::best_segment;
 use oneport::plan::space::{Evaluator, Model, Offer, Space, Variant, best_first};
 use oneport::random::Generator;
 use oneport::{CostModel, Kind, Ports, Request};
@@ -23,8 +24,8 @@ impl Evaluator for PutOff {
         _: &(dyn Fn(&Algorithm, &Self) -> Result<Offer, Refusal> + Sync),
     ) -> Vec<Result<Offer, Refusal>> {
         let offer = |algorithm: &Algorithm| {
-            algorithm.accepts(space.request)?;
-            let open = Variant::of(algorithm, space.request);
+            algorithm.accepts(&space.request)?;
+            let open = Variant::of(algorithm, &space.request);
             Ok(Offer::Deferred(open.min_time()))
         };
         space.algorithms.iter().map(offer).collect()
@@ -118,6 +119,41 @@ fn choices_say_what_the_search_left_out() {
     assert_eq!(left_out("binomial", many), expected);
     let few = Request::reduce(30, 1024).cost(cost).free_root(true);
     assert_eq!(left_out("binomial", few), []);
+}
+
+/// Segments that a search found are timed for all uses of the ports that the search compared.
+#[test]
+fn found_segments_do_not_take_longer_when_they_are_given() {
+    for (name, ports) in [("kary", Ports::BI), ("chain", Ports::UNI)] {
+        let cost = CostModel::new(0.0, 3.0).latency(5.0);
+        let request = Request::broadcast(47, 1500)
+            .ports(ports.with_k(5))
+            .cost(cost);
+        let algorithm = registry::find(Kind::Broadcast, name).unwrap();
+        let choice = with_best_segments(&algorithm, &request).unwrap();
+        let time = choice.request.time(name).unwrap();
+        assert!(time <= choice.time * (1.0 + 1e-12), "{time} {choice:?}");
+    }
+}
+
+/// A search takes but the size of the vector from the segments of a request.
+#[test]
+fn segments_of_a_request_do_not_change_what_is_searched() {
+    let chain = registry::find(Kind::Broadcast, "chain").unwrap();
+    let cost = CostModel::new(10.0, 1.0);
+    let few = Request::broadcast(16, 100).ports(Ports::UNI.with_k(5));
+    let few = few.cost(cost.clone().latency(5.0));
+    // Of more steps than can be counted, were it not split anew.
+    let many = Request::broadcast(1 << 12, 1 << 20).cost(cost);
+    for (request, count) in [(few, 70), (many, 1 << 20)] {
+        let of = |request: &Request| {
+            let Choice { variant, time } = with_best_segments(&chain, request).unwrap();
+            let best = best_segment(&chain, request).unwrap();
+            let segments = variant.request.get_segments().clone();
+            (time, segments, variant.left_out, best)
+        };
+        assert_eq!(of(&request.clone().segment_count(count)), of(&request));
+    }
 }
 
 /// Rows without a closed form, whose simulations end early, among enough ranks to be deferred.

@@ -81,7 +81,7 @@ pub enum Method {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
-    let variants = variants(algorithm, request.clone(), TimesOf::Request)?;
+    let variants = variants(algorithm, request.whole().into_owned(), TimesOf::Request)?;
     let best = variants.map(|variant| variant.best_segments(usize::MAX));
     first_of_least(best, |best| best.time)
 }

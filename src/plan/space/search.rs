@@ -138,7 +138,7 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
         if !wins((min_time, i), best) {
             continue;
         }
-        let variants = evaluator.variants(&space.algorithms[i], space.request);
+        let variants = evaluator.variants(&space.algorithms[i], &space.request);
         let limit = with_rounding(best.0);
         match variants.and_then(|all| fastest_within(all, space, evaluator, limit)) {
             Ok(settled) => add(i, settled, &mut best),
@@ -187,7 +187,7 @@ pub fn fastest_first<T>(items: Vec<T>, time: impl Fn(&T) -> f64) -> Vec<T> {
 fn min_time<E: Evaluator>(space: &Space<'_>, algorithm: &Algorithm, evaluator: &E) -> f64 {
     let whole = || Segments::whole(space.request.elements());
     let segments = space.segments.known().cloned().unwrap_or_else(whole);
-    evaluator.min_time(&Variant::of(algorithm, space.request).with_segments(segments))
+    evaluator.min_time(&Variant::of(algorithm, &space.request).with_segments(segments))
 }
 
 /// The fastest variant of an algorithm, unless finding it takes long.
@@ -197,7 +197,7 @@ fn offer<E: Evaluator>(
     evaluator: &E,
 ) -> Result<Offer, Refusal> {
     if space.search_takes_long(algorithm) {
-        algorithm.accepts(space.request)?;
+        algorithm.accepts(&space.request)?;
         let min_time = min_time(space, algorithm, evaluator);
         if min_time > 0.0 {
             return Ok(Offer::Deferred(min_time));
@@ -221,7 +221,7 @@ pub fn settled<E: Evaluator>(
     algorithm: &Algorithm,
     evaluator: &E,
 ) -> Result<Settled, Refusal> {
-    let mut variants = evaluator.variants(algorithm, space.request)?;
+    let mut variants = evaluator.variants(algorithm, &space.request)?;
     if variants.len() > 1 {
         return fastest_within(variants, space, evaluator, f64::INFINITY);
     }

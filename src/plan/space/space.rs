@@ -17,6 +17,8 @@
 //! than all that are made for these, so they are planned there only where they are asked for by
 //! name.
 
+use std::borrow::Cow;
+
 use super::variant::{LeftOut, Variant};
 use crate::budget::{quick, search};
 use crate::machine::Ports;
@@ -49,8 +51,8 @@ impl SegmentChoice {
 /// The variants among which a search finds the fastest.
 #[derive(Debug, Clone)]
 pub struct Space<'a> {
-    /// The request. If its root is free, the root is searched for, too.
-    pub request: &'a Request,
+    /// The request, whose vector is whole. If its root is free, the root is searched for, too.
+    pub request: Cow<'a, Request>,
     /// The algorithms, those first that win a tie.
     pub algorithms: Vec<Algorithm>,
     /// The segments.
@@ -71,7 +73,7 @@ impl<'a> Space<'a> {
         request: &'a Request,
     ) -> Space<'a> {
         Space {
-            request,
+            request: request.whole(),
             algorithms: algorithms.into_iter().cloned().collect(),
             segments: SegmentChoice::Best,
         }
@@ -87,7 +89,7 @@ impl<'a> Space<'a> {
     pub(super) fn search_takes_long(&self, algorithm: &Algorithm) -> bool {
         let transfers = (algorithm.transfers)(self.request.ranks, 1);
         self.searches_segments(algorithm)
-            && !algorithm.searches_root(self.request)
+            && !algorithm.searches_root(&self.request)
             && transfers.saturating_mul(index(search::SCHEDULES)) > quick::MAX_TRANSFERS
     }
 }
@@ -176,19 +178,16 @@ impl Algorithm {
         (may_be_faster && self.ports.has(used)).then_some(used)
     }
 
-    /// How many uses are compared: only one where that takes long.
+    /// How many uses are compared: only one where that takes long. As many with given segments as
+    /// where they are searched for, so that no other use is taken with those that a search found.
     fn max_uses(&self, request: &Request) -> usize {
-        let (segments, schedules) = if self.segmented {
-            (request.segments.count(), search::SCHEDULES)
-        } else {
-            (1, 1)
-        };
+        let schedules = if self.segmented { search::SCHEDULES } else { 1 };
         let roots = if self.searches_root(request) {
             request.ranks
         } else {
             1
         };
-        let work = self.work(request.ranks, segments, schedules);
+        let work = self.work(request.ranks, 1, schedules);
         let work = work.saturating_add((self.tables)(request.ranks));
         let work = work.saturating_mul(roots as u64).max(1);
         (search::MAX_WORK_OF_USES / work).clamp(1, search::MAX_USES) as usize
