@@ -99,6 +99,32 @@ fn choices_by_bounds_are_those_of_all_times() {
     assert!(rounded > 0, "no times that differ by rounding errors");
 }
 
+/// The lower bounds hold for given segments, too, also where blocks have fewer elements than the
+/// vector has segments.
+#[test]
+fn bounds_hold_for_given_segments() {
+    let mut compared = 0;
+    for algorithm in registry::all() {
+        for (p, m) in [(2, 12), (2, 30), (3, 30)] {
+            for ports in [Ports::UNI, Ports::BI] {
+                for (count, overlap) in [(1, false), (5, true), (m, false), (m, true)] {
+                    let cost = CostModel::new(8.0, 1.0).overlap(overlap);
+                    let request = Request::new(algorithm.collective, p, m).ports(ports);
+                    let request = request.cost(cost).segment_count(count);
+                    let Ok(time) = algorithm.time(&request) else {
+                        continue;
+                    };
+                    let bound = Variant::of(algorithm, &request).min_time();
+                    let name = format!("{} {request:?}", algorithm.name());
+                    assert!(bound <= time || are_equal(bound, time), "{name}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 1000, "{compared}");
+}
+
 /// A choice says what the search left out because it would take too long.
 #[test]
 fn choices_say_what_the_search_left_out() {

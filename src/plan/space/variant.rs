@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
-use crate::plan::registry::{Algorithm, Planned};
+use crate::plan::registry::{Algorithm, Planned, Planner};
 use crate::plan::segments::{Method, Published, SymbolValues, ceil_log2};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -292,16 +292,22 @@ impl Variant {
     }
 
     /// A lower bound for a segmented broadcast, reduction or allreduce: each rank except the root
-    /// receives every segment as a separate message (in a reduction it sends them), on all its
-    /// ports. 0 for others.
+    /// receives the vector (in a reduction it sends it), on all its ports, and along trees each
+    /// segment as a separate message. 0 for others.
     fn min_time_busy(&self) -> f64 {
         let (algorithm, request) = (&self.algorithm, &self.request);
         let kinds = [Kind::Broadcast, Kind::Reduce, Kind::Allreduce];
         if !algorithm.segmented || !kinds.contains(&algorithm.collective) {
             return 0.0;
         }
-        let sizes = request.segments.sizes().iter();
-        let busy: f64 = sizes.map(|&size| request.transfer_time(size)).sum();
+        let whole = [request.elements()];
+        let messages = match algorithm.planner {
+            Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => {
+                request.segments.sizes()
+            }
+            _ => &whole[..],
+        };
+        let busy: f64 = messages.iter().map(|&n| request.transfer_time(n)).sum();
         // The factor covers rounding errors of the sum.
         busy / request.ports.k() as f64 * (1.0 - 1e-9)
     }
