@@ -15,8 +15,8 @@ use crate::plan::{Request, Segments};
 pub struct Choice {
     /// The variant: algorithm, ports, root and segments.
     pub variant: Variant,
-    /// The time by the evaluator, in its unit: an upper bound if [`LeftOut::Time`] is in the
-    /// variant's list.
+    /// The time by the evaluator, in its unit: perhaps an upper bound if [`LeftOut::Time`] is in
+    /// the variant's list.
     pub time: f64,
 }
 

@@ -3,9 +3,12 @@
 //! Each algorithm of a [`Space`] is evaluated for all uses of its ports and all roots, with the
 //! segments that are best for these. What takes long is put off: it is evaluated after all others,
 //! in the order of lower bounds, and only as far as it may win. What takes too long is left out: a
-//! [`Choice`] says so ([`LeftOut`]), and commands note it. [`Request::plan_best`] and
-//! [`Request::time`] have no place for it, and what was left out of the parts of a composition is
-//! not said.
+//! [`Choice`] says so ([`LeftOut`]), and commands note it. [`Request::plan_best`],
+//! [`Request::plan`] and [`Request::time`] have no place for it. Nobody says what planners leave
+//! out that search themselves (below): of the parts of `hier`, `lane`, `composed` and `gossip` what
+//! their searches left out, and algorithms whose schedules are too long to compare
+//! (`budget::search::is_short`; not of `gossip`); uses of the ports for the broadcast of a
+//! multicast, and for those that allreduces compare.
 //!
 //! [`Request::plan_best`] comes to a time so:
 //!
@@ -355,7 +358,8 @@ impl Request {
 
     /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
     /// which replaces the request's cost model. The request's segments only give the size of the
-    /// vector. What the search left out is not said: [`choose`] says it.
+    /// vector. What the search left out is not said: [`choose`] says it, but for the parts of
+    /// algorithms that search for these: see [`LeftOut`].
     pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
         choose(&self.clone().cost(machine.clone()))?.plan()
     }

@@ -13,13 +13,17 @@ use crate::plan::segments::{Method, Published, SymbolValues, ceil_log2};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-/// What a search did not compare because it would take too long, and may be better.
+/// What a search did not compare because it would take too long, and may be better. It is not said
+/// of the searches for parts, by which `hier`, `lane`, `composed`, `gossip` and multicasts are
+/// planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftOut {
     /// Segments whose schedules take too long to simulate.
     Segments,
-    /// The time of a schedule that takes too long to simulate: an upper bound is known.
+    /// The time of a schedule that takes too long to simulate: an upper bound is known. It is the
+    /// chosen schedule, or that of another root or use of the ports, with which the algorithm may
+    /// take less time than with the chosen one.
     Time,
     /// Uses of the ports other than those that were compared.
     Ports,
@@ -69,7 +73,8 @@ pub struct Variant {
     pub request: Request,
     /// The ports that it is planned for. Its schedule is one for the ports of the request.
     pub(in crate::plan) used: Ports,
-    /// What the search for it did not compare.
+    /// What the search for it did not compare, and the searches for the variants of the algorithm
+    /// that it was compared with.
     pub left_out: Vec<LeftOut>,
     /// How its segments were found; `None` if they were given.
     #[doc(hidden)]
