@@ -220,12 +220,13 @@ impl PlanTask {
         Ok(variant)
     }
 
-    /// The form that gives all ranks the same bits of sums of floats, if it takes as much time: one
-    /// that takes less is what [`settle`](Evaluation::settle) has.
+    /// The form that gives all ranks the same bits of sums of floats, if it takes no more time. One
+    /// that takes less is what [`settle`](Evaluation::settle) has already, unless it is too long to
+    /// be timed for each algorithm.
     fn in_common_order(&self, variant: Variant) -> Variant {
         let time = |variant: &Variant| self.model_time(variant).ok().flatten();
-        let same = self.with_same_bits(&variant);
-        let same = same.filter(|same| time(same).is_some_and(|same| Some(same) == time(&variant)));
+        let as_fast = |same: &Variant| time(same).zip(time(&variant)).is_some_and(|(a, b)| a <= b);
+        let same = self.with_same_bits(&variant).filter(as_fast);
         same.unwrap_or(variant)
     }
 

@@ -51,11 +51,8 @@ impl PlanTask {
     /// The candidates: for several segments that options give those that segment, if there are any
     /// (named ones even if they do not apply, which is an error then).
     pub(super) fn candidates(&self) -> Vec<&Algorithm> {
-        let several = match &self.segments {
-            SegmentChoice::Given(segments) => segments.count() > 1,
-            SegmentChoice::BestUnequal => true,
-            SegmentChoice::Best => false,
-        };
+        let given = self.segments.known();
+        let several = given.is_some_and(|segments| segments.count() > 1);
         let applies = |a: &Algorithm| self.named || a.accepts(&self.request).is_ok();
         let segments = |a: &&Algorithm| a.segmented && applies(a);
         let all = || self.algorithms.iter();

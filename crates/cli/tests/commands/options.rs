@@ -373,6 +373,25 @@ fn commands_agree_on_the_faster_form_of_a_sum() {
     assert_eq!(times[0], times[1]);
 }
 
+/// Searching for unequal sizes, too, leaves out no algorithm that does not segment.
+#[test]
+fn unequal_segments_never_take_longer() {
+    for request in [
+        "allreduce -p 8 --bytes 8",
+        "reduce -p 6 --bytes 64KiB",
+        "scatter -p 5",
+    ] {
+        let [equal, unequal] = ["", " --segments unequal"].map(|more| {
+            let found = json(&format!("simulate {request}{more}"));
+            found["time"].as_f64().unwrap()
+        });
+        assert!(
+            unequal <= equal * (1.0 + 1e-12),
+            "{request}: {unequal} {equal}"
+        );
+    }
+}
+
 #[test]
 fn equal_times_have_one_winner() {
     // A formula and a simulation differ in the last bit.
