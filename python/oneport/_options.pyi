@@ -613,8 +613,12 @@ class TuneMore(TypedDict, total=False):
     """Operator of reductions; affine maps (u64) do not commute, so operand order is then kept [default: sum]"""
     ordered: bool | None
     """Keep operand order even though the operator commutes"""
+    output: Path | Sequence[Path] | None
+    """Write the table to FILE.csv, .md or .tex, all numbers to .json, the plot to .svg, a page with it to .html; may be repeated. With a CSV file the same command goes on where it stopped"""
     overlap: bool | None
     """Let computation overlap communication"""
+    plain: bool | None
+    """Leave out the words around a picture: title, what it shows, and at its foot version, date and command line; of a page the foot only"""
     ported: int | str | None
     """Number of ports of each kind that a rank has [default: 1]"""
     ports: Literal["uni", "bi", "telephone"] | None
@@ -631,10 +635,16 @@ class TuneMore(TypedDict, total=False):
     """Take only algorithms that give all ranks of an allreduce the same bits of a sum of floats; with =tree those that add all elements in one tree, the same for all sizes: the one with the least total of measured times"""
     segments: Literal["powers"] | None
     """Sizes of segments to try, instead of those around the best: `powers`, all powers of two in elements, and the whole vector"""
+    show: Literal["time", "ratio", "bound", "bandwidth"] | None
+    """What a plot (.svg) shows [default: time]. A table for papers (.md, .tex) has a row for each number of ranks then, a column for each size: of schedules from files, of the algorithms named by -a, or else of what leads"""
     tolerance: float | str | None
     """Difference between two times that does not matter, in percent"""
+    top: int | str | None
+    """Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules from files"""
     verify: Path | Mapping[str, Any] | None
     """Over MPI, instead of a sweep: measure the library's own function again, in turns with the best rows of the sweep that --csv wrote to this file, and say where it has become faster or slower. Give the library the exported file, and otherwise the same options as before. With --export, the file is written again with only the rules that have made it faster"""
+    width: str | None
+    """Width of a picture where it is shown, such as 84mm (mm, cm, in, pt or px)"""
     elements: int | None
     """Number of elements, in place of bytes"""
 
@@ -667,6 +677,8 @@ class GuidelinesMore(TypedDict, total=False):
     """Time from the start of a message at its sender to its start at its receiver, which keeps no port [default: 0]"""
     only: Literal["violated"] | None
     """Show only these rows"""
+    output: Path | Sequence[Path] | None
+    """Write what is shown to FILE.csv, .md, .tex or .json, a plot of left sides over right sides to .svg, a page with both to .html; may be repeated"""
     overlap: bool | None
     """Let computation overlap communication"""
     paced: bool | None

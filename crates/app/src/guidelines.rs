@@ -6,12 +6,16 @@ use oneport_measure::Calibration;
 use oneport_measure::guidelines::{
     self, BlockSizes, By, Comparison, Effort, Evaluation, Guideline, Performer, Setting,
 };
+use oneport_pictures::shell::Heading;
+use oneport_pictures::{Players, Quantity, Sweep, plot};
 
 use crate::args::Inputs;
 use crate::blocks::{DEFAULT_RHO, DEFAULT_SEED, DistributionName};
 use crate::delays::DelayArgs;
 use crate::prelude::*;
 use crate::site::{self, ensure_for_processes};
+use crate::sweep::{PaperTable, Written, kinds_of};
+use crate::units::show_ports;
 use crate::{calibrate, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
@@ -91,6 +95,10 @@ MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 
 
         inputs: InputArgs = Group,
 
+        /// Write what is shown to FILE.csv, .md, .tex or .json, a plot of left sides over right
+        /// sides to .svg, a page with both to .html; may be repeated
+        output: Vec<PathBuf> = Output { shorts: &['o'] },
+
         /// Print one JSON object instead of text
         json: bool = Switch,
 
@@ -110,7 +118,7 @@ choices! {
 
 impl Command for GuidelinesArgs {
     fn json_forms() -> JsonForms {
-        JsonForms::new().of(|done: &'static GuidelinesJob| done.json())
+        JsonForms::new().of(|done: &'static GuidelinesJob<'static>| done.answered())
     }
 
     fn engine(&self) -> Option<Engine> {
@@ -121,26 +129,33 @@ impl Command for GuidelinesArgs {
         let done = site.perform(GuidelinesJob::new(self, site))?;
         let caller = &site.caller;
         caller.notes(&done.evaluation.warnings);
+        let answer = answer(caller, self.json, &done.answered(), |out| print(out, &done))?;
+        let written = done.write(&kinds_of(&self.output)?, caller);
         Ok(Answer {
             exit_code: u8::from(!done.evaluation.holds()),
-            ..answer(caller, self.json, &done.json(), |out| print(out, &done))?
-        })
+            ..answer
+        }
+        .and(written))
     }
 }
 
-struct GuidelinesJob {
+struct GuidelinesJob<'a> {
+    args: &'a GuidelinesArgs,
+    caller: Caller,
     setting: Setting,
     unit: Unit,
     ranks: Vec<usize>,
     sizes: Vec<u64>,
     calibrates: bool,
-    only: Option<Only>,
     evaluation: Evaluation,
     processes: Option<Processes>,
 }
 
-impl GuidelinesJob {
-    fn new(args: &GuidelinesArgs, site: &Site) -> Result<GuidelinesJob> {
+impl<'a> GuidelinesJob<'a> {
+    fn new(args: &'a GuidelinesArgs, site: &Site) -> Result<GuidelinesJob<'a>> {
+        let files = kinds_of(&args.output)?.into_iter();
+        let files = files.map(|(_, path)| ("-o", Some(path)));
+        site.caller.writable(&files.collect::<Vec<_>>())?;
         let over_mpi = site.world.is_some();
         let clock = match (args.native || over_mpi, args.paced) {
             (_, true) => Some(Clock::Paced),
@@ -187,7 +202,8 @@ impl GuidelinesJob {
             unit: clock.map_or(unit, |_| Unit::Nanoseconds),
             ranks,
             sizes,
-            only: args.only,
+            args,
+            caller: site.caller.clone(),
             calibrates: clock == Some(Clock::Native) && !machine.is_given(),
             evaluation: Evaluation::default(),
             processes: site.processes(),
@@ -195,10 +211,94 @@ impl GuidelinesJob {
     }
 
     fn shows(&self, row: &Comparison) -> bool {
-        self.only.is_none() || !row.holds
+        self.args.only.is_none() || !row.holds
     }
 
-    fn json(&self) -> impl Answered {
+    /// The rows to be shown.
+    fn shown(&self) -> Vec<&Comparison> {
+        let rows = self.evaluation.rows.iter();
+        rows.filter(|row| self.shows(row)).collect()
+    }
+
+    fn costs(&self) -> String {
+        show_cost(&self.setting.cost, self.unit)
+    }
+
+    /// The rows of a plot, a guideline each: measured ones, if there are any.
+    fn sweep(&self) -> Sweep {
+        let row = |row: &Comparison| SweepRow {
+            algorithm: match row.by {
+                Performer::Schedules => row.guideline.name.into(),
+                Performer::Library => format!("library: {}", row.guideline.name),
+            },
+            ranks: row.ranks,
+            bytes: row.bytes,
+            time: row.left,
+            bound: row.right,
+            ..SweepRow::default()
+        };
+        let rows = self.shown().into_iter();
+        let rows = rows.filter(|row| row.clock == self.setting.clock);
+        Sweep {
+            unit: self.unit,
+            rows: rows.map(row).collect(),
+            players: Players::default(),
+        }
+    }
+
+    fn caption(&self) -> Caption {
+        Caption::new("left sides of guidelines over right sides, their bounds: up to 1 they hold")
+            .line(self.costs())
+    }
+
+    /// The columns of a file: what times a row has comes first, where there are several.
+    fn columns(&self) -> Columns<'_, Comparison> {
+        let several = self.setting.clock.is_some();
+        let by = Columns::default().add_if(several, "times", times_of);
+        add_sides(by, self.unit)
+    }
+}
+
+/// Whose times they are: `model`, `native` or `paced`, or the library's.
+fn times_of(row: &Comparison) -> &'static str {
+    match row.by {
+        Performer::Library => "library",
+        Performer::Schedules => row.clock.map_or("model", clock_name),
+    }
+}
+
+impl Written for GuidelinesJob<'_> {
+    fn comment(&self) -> String {
+        format!("guidelines; {}", self.costs())
+    }
+
+    fn csv(&self) -> Result<Vec<u8>> {
+        output::csv(self.shown().into_iter().map(|row| {
+            let end = |side: usize, end: usize| row.intervals.map(|sides| sides[side][end]);
+            record! {
+                guideline: row.guideline.name,
+                clock: row.clock.map_or("model", clock_name),
+                by: row.by.name(),
+                ranks: row.ranks,
+                bytes: row.bytes,
+                left: Number(row.left),
+                right: Number(row.right),
+                time_unit: self.unit.name(),
+                left_algorithms: row.left_by.join(" + "),
+                right_algorithms: row.right_by.join(" + "),
+                holds: row.holds,
+                excess: row.excess(),
+                left_low: end(0, 0),
+                left_high: end(0, 1),
+                right_low: end(1, 0),
+                right_high: end(1, 1),
+                settled: row.settled,
+                command: &*self.caller.command,
+            }
+        }))
+    }
+
+    fn answered(&self) -> impl Answered {
         let (setting, evaluation) = (&self.setting, &self.evaluation);
         record! {
             holds: evaluation.holds(),
@@ -224,7 +324,7 @@ impl GuidelinesJob {
                 right_algorithms: &row.right_by,
                 holds: row.holds,
                 /// By how much the left side is slower, as a fraction; negative if it is faster.
-                excess: row.excess(),
+                excess: Number(row.excess()),
                 left_interval (optional): row.intervals.map(|[left, _]| left),
                 right_interval (optional): row.intervals.map(|[_, right]| right),
                 settled (optional): row.settled,
@@ -233,10 +333,38 @@ impl GuidelinesJob {
             warnings: &evaluation.warnings,
         }
     }
+
+    fn paper(&self) -> Result<PaperTable> {
+        Ok(PaperTable::of(&self.columns(), &self.shown()))
+    }
+
+    /// Left sides over right sides: these are their bounds.
+    fn plot(&self) -> String {
+        let caption = self.caption().source(self.caller.provenance());
+        plot(&self.sweep(), Quantity::Bound, None, &caption)
+    }
+
+    fn page(&self) -> String {
+        let picture = plot(&self.sweep(), Quantity::Bound, None, &self.caption());
+        let table = self.columns().html("all", "All rows", self.shown(), |row| {
+            (!row.holds).then_some("failed")
+        });
+        let ports = show_ports(self.setting.ports.name(), self.setting.ports.k());
+        let mut summary = vec![("ports", ports), ("costs", self.costs())];
+        summary.extend(self.processes.iter().flat_map(site::summary));
+        summary.extend(self.caller.origin(oneport_measure::now()));
+        let heading = Heading {
+            title: "oneport guidelines".into(),
+            summary,
+            warnings: self.evaluation.warnings.clone(),
+        };
+        let body = format!("<figure>{picture}</figure>\n{table}");
+        heading.page(&body, &serde_json::Value::Null, "")
+    }
 }
 
-impl site::Job for GuidelinesJob {
-    type Done = GuidelinesJob;
+impl site::Job for GuidelinesJob<'_> {
+    type Done = Self;
 
     fn fact(&self) -> String {
         let kinds: Vec<_> = self.setting.kinds.iter().map(|kind| kind.name()).collect();
@@ -246,7 +374,7 @@ impl site::Job for GuidelinesJob {
         )
     }
 
-    fn perform(mut self, site: &mut Site) -> Result<GuidelinesJob> {
+    fn perform(mut self, site: &mut Site) -> Result<Self> {
         if self.calibrates {
             let quick = Calibration {
                 quick: true,
@@ -494,22 +622,14 @@ fn print_table(
         }
     };
     writeln!(out, "\n{what}, tolerance {}:", percent(tolerance))?;
-    let columns = Columns::<&Comparison>::default()
-        .add("guideline", |row| row.guideline.name)
-        .add(">p", |row| row.ranks)
-        .add(">bytes", |row| bytes_of(row))
-        .add(">left", |row| unit.show(row.left))
-        .add(">right", |row| unit.show(row.right))
-        .add("left by", |row| row.left_by.join(" + "))
-        .add("right by", |row| row.right_by.join(" + "))
-        .add("", |row| verdict(row));
+    let columns = add_sides(Columns::default(), unit);
     // Who measures does so for the measured rows.
     let in_full = clock.is_some() || setting.clock.is_none();
     let shown = rows.iter().copied();
     let shown = shown.filter(|row| !row.holds || (in_full && done.shows(row)));
     let shown: Vec<_> = shown.collect();
     if !shown.is_empty() {
-        output::table(out, &columns, &shown)?;
+        output::table(out, &columns, shown)?;
     }
     let violated: Vec<_> = rows.iter().filter(|row| !row.holds).collect();
     writeln!(
@@ -533,6 +653,19 @@ fn print_table(
         writeln!(out, "{}", at_fault(setting))?;
     }
     Ok(())
+}
+
+/// Adds the columns of both sides, and whether they hold.
+fn add_sides(columns: Columns<'_, Comparison>, unit: Unit) -> Columns<'_, Comparison> {
+    columns
+        .add("guideline", |row| row.guideline.name)
+        .add(">p", |row| row.ranks)
+        .add(">bytes", bytes_of)
+        .add(">left", move |row| unit.show(row.left))
+        .add(">right", move |row| unit.show(row.right))
+        .add("left by", |row| row.left_by.join(" + "))
+        .add("right by", |row| row.right_by.join(" + "))
+        .add("", verdict)
 }
 
 /// Prints what could not be compared, by reason.

@@ -6,6 +6,7 @@ mod paper;
 mod store;
 mod table;
 mod times;
+mod written;
 
 use std::borrow::Cow;
 
@@ -17,7 +18,8 @@ pub(crate) use self::paper::PaperTable;
 use self::store::Store;
 pub(crate) use self::store::StoredRow;
 pub(crate) use self::times::{Point, Times};
-use crate::answer::{FoundWrong, exit_code, json};
+pub(crate) use self::written::{FilesOf, Written, kinds_of};
+use crate::answer::{FoundWrong, exit_code};
 use crate::ask::Named;
 use crate::blocks::DEFAULT_BLOCK;
 use crate::draw::FrameArgs;
@@ -35,7 +37,7 @@ options! {
         /// What a plot (.svg) shows [default: time]. A table for papers (.md, .tex) has a row for
         /// each number of ranks then, a column for each size: of schedules from files, of the
         /// algorithms named by -a, or else of what leads
-        show: Option<Quantity> = QuantityName {
+        pub(crate) show: Option<Quantity> = QuantityName {
             heading: Some("Output"), only_in_long_help: true,
         },
 
@@ -57,17 +59,6 @@ const QUANTITIES: [Named<Quantity>; 4] = [
 forms! {
     /// What a table or a plot shows.
     QuantityName: Quantity = "WHAT", of QUANTITIES;
-}
-
-fn kind_of(path: &Path) -> Result<FileKind> {
-    match FileKind::of(path) {
-        Some(kind) => Ok(kind),
-        None => bail!(
-            "{}: name FILE.csv, .md, .tex, .json, .html or .svg{}",
-            path.display(),
-            FileKind::converted(path)
-        ),
-    }
 }
 
 impl Common {
@@ -188,7 +179,7 @@ pub(crate) struct Experiment<'a, F> {
     args: &'a SweepArgs,
     caller: &'a Caller,
     store: Store<'a>,
-    files: Vec<(FileKind, &'a Path)>,
+    files: FilesOf<'a>,
     found: F,
 }
 
@@ -201,9 +192,8 @@ impl SweepArgs {
         others: &[(&str, Option<&Path>)],
         picture: Option<(&str, &Path)>,
     ) -> Result<()> {
-        let kinds = self.output.iter().map(|path| kind_of(path));
-        let kinds: Vec<FileKind> = kinds.collect::<Result<_>>()?;
-        let has = |kind| kinds.contains(&kind);
+        let files = self.files()?;
+        let has = |kind| files.iter().any(|file| file.0 == kind);
         let other = picture.and_then(|(_, path)| FileKind::of(path));
         let has_picture = has(FileKind::Svg) || other == Some(FileKind::Svg);
         self.frame.ensure(has_picture, has(FileKind::Html))?;
@@ -218,6 +208,11 @@ impl SweepArgs {
         let picture = picture.map(|(option, path)| (option, Some(path)));
         let all = own.chain(others.iter().copied()).chain(picture);
         caller.writable(&all.collect::<Vec<_>>())
+    }
+
+    /// The files, by kind.
+    pub(crate) fn files(&self) -> Result<FilesOf<'_>> {
+        kinds_of(&self.output)
     }
 
     /// Whether a file is to be written.
@@ -237,8 +232,7 @@ impl SweepArgs {
         caller: &'a Caller,
         found: F,
     ) -> Result<Experiment<'a, F>> {
-        let files = self.output.iter().map(|path| Ok((kind_of(path)?, &**path)));
-        let files: Vec<(FileKind, &Path)> = files.collect::<Result<_>>()?;
+        let files = self.files()?;
         let csv = files.iter().find(|(kind, _)| *kind == FileKind::Csv);
         Ok(Experiment {
             store: Store::of(csv.map(|(_, path)| *path), common, caller),
@@ -248,6 +242,18 @@ impl SweepArgs {
             files,
             found,
         })
+    }
+
+    /// What to show of it, drawn.
+    pub(crate) fn plot(&self, sweep: &Sweep, caption: Caption, caller: &Caller) -> String {
+        let all = sweep.algorithms().len();
+        let caption = match self.top.filter(|&top| top < all) {
+            Some(top) => caption.line(format!("the {top} fastest of {all}")),
+            None => caption,
+        };
+        let caption = self.frame.caption(caption.source(caller.provenance()));
+        let quantity = self.show.unwrap_or_default();
+        self.frame.sized(plot(sweep, quantity, self.top, &caption))
     }
 }
 
@@ -363,10 +369,10 @@ impl<'a, F: Findings> Experiment<'a, F> {
             return Ok(answer);
         }
         if visited.left == 0 {
-            return Ok(answer.and(self.write()));
+            return Ok(answer.and(self.write(&self.files, self.caller)));
         }
         let answer = if self.has_rows() {
-            answer.and(self.write())
+            answer.and(self.write(&self.files, self.caller))
         } else {
             answer
         };
@@ -495,7 +501,7 @@ impl<'a, F: Findings> Experiment<'a, F> {
     /// The table of one point, which is answered: writes the files.
     pub(crate) fn finish(self, answer: Answer) -> Result<Answer> {
         self.ensure_shown(&self.found.sweep().rows)?;
-        Ok(answer.and(self.write()))
+        Ok(answer.and(self.write(&self.files, self.caller)))
     }
 
     /// Refuses a quantity that no row has, before anything is printed.
@@ -509,47 +515,36 @@ impl<'a, F: Findings> Experiment<'a, F> {
         }
         Ok(())
     }
+}
 
-    fn write(&self) -> Result<()> {
-        for &(kind, path) in &self.files {
-            let content = match kind {
-                FileKind::Csv => self.found.csv(&self.store.inputs)?,
-                FileKind::Json => json(&self.found.answered(false))?.into_bytes(),
-                FileKind::Markdown => self.paper()?.markdown().into_bytes(),
-                FileKind::Tex => {
-                    let (title, costs) = (self.title(), self.found.costs());
-                    let comment = format!("{title}; {costs}; {}", self.caller.command);
-                    self.paper()?.tex(&comment).into_bytes()
-                }
-                FileKind::Svg => self.plot().into_bytes(),
-                FileKind::Html => self.page().into_bytes(),
-            };
-            self.caller.write_named(path, &content)?;
-        }
-        Ok(())
+impl<F: Findings> Written for Experiment<'_, F> {
+    fn comment(&self) -> String {
+        format!("{}; {}", self.title(), self.found.costs())
+    }
+
+    fn csv(&self) -> Result<Vec<u8>> {
+        self.found.csv(&self.store.inputs)
+    }
+
+    fn answered(&self) -> impl Answered {
+        self.found.answered(false)
     }
 
     /// What a paper has of it: the rows of the table, without what the row above has, too; or with
     /// `--show` a row for each number of ranks.
     fn paper(&self) -> Result<PaperTable> {
         match self.args.show {
-            Some(show) => PaperTable::by_ranks_and_sizes(&self.found.sweep(), self.common, show),
+            Some(show) => {
+                let algorithms = &self.common.algorithm;
+                PaperTable::by_ranks_and_sizes(&self.found.sweep(), algorithms, show)
+            }
             None => Ok(self.found.paper()),
         }
     }
 
     fn plot(&self) -> String {
-        let sweep = self.found.sweep();
-        let mut caption = Caption::new(self.title()).line(self.found.costs().to_string());
-        let all = sweep.algorithms().len();
-        if let Some(top) = self.args.top.filter(|&top| top < all) {
-            caption = caption.line(format!("the {top} fastest of {all}"));
-        }
-        let caption = caption.source(self.caller.provenance());
-        let caption = self.args.frame.caption(caption);
-        let quantity = self.args.show.unwrap_or_default();
-        let picture = plot(&sweep, quantity, self.args.top, &caption);
-        self.args.frame.sized(picture)
+        let caption = Caption::new(self.title()).line(self.found.costs().to_string());
+        self.args.plot(&self.found.sweep(), caption, self.caller)
     }
 
     fn page(&self) -> String {

@@ -15,6 +15,7 @@ use crate::args::SameBits;
 use crate::forms::{AlgorithmList, AlgorithmNames, Root};
 use crate::prelude::*;
 use crate::site;
+use crate::sweep::{SweepArgs, Written as _};
 use crate::task::take_measured_tree;
 use files::Files;
 use job::{CoreUse, TuneJob};
@@ -38,8 +39,8 @@ The search starts at the segment size that is best in the model, brackets the me
 stands at an edge) and refines it; repetitions go where times cannot be told apart yet, until they can (95% confidence intervals of the \
 medians) or differ by no more than --tolerance, or --budget is spent. Costs without a unit are nanoseconds.
 
-Ctrl-C ends the sweep: what was measured is kept, written to --csv and --html (not to --rules) and printed, and the exit code is 130. \
-The same command with the same --csv FILE continues there; rows in FILE are not measured again, and other sizes and numbers of ranks \
+Ctrl-C ends the sweep: what was measured is kept, written to -o, --csv and --html (not to --rules) and printed, and the exit code is 130. \
+The same command with the same --csv FILE, or -o FILE.csv, continues there; rows in FILE are not measured again, and other sizes and numbers of ranks \
 are added. If FILE has all rows, it may be from another machine: then nothing is measured, and the other files are written. \
 A second Ctrl-C ends at once. SIGTERM and SIGHUP end the sweep in the same way; under nohup it goes on. Over MPI the library's own \
 function is measured interleaved with the best of each algorithm, and Ctrl-C ends at once: what --csv holds is kept."]
@@ -118,10 +119,12 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         csv: Option<PathBuf> = Output { heading: Some("Output") },
 
         /// Begin anew, whatever the CSV file holds
-        restart: bool = Switch { requires: &["csv"], heading: Some("Output") },
+        restart: bool = Switch { heading: Some("Output") },
 
         /// Write a page with plots to hover over
         html: Option<PathBuf> = Output { heading: Some("Output") },
+
+        sweep: SweepArgs = Group,
 
         /// Write which algorithm and segment size to choose when, for `--rules` of run, simulate,
         /// plan and check; rules for other settings in the file stay
@@ -139,7 +142,8 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         /// before. With --export, the file is written again with only the rules that have made it
         /// faster
         verify: Option<Source> = File {
-            conflicts: &["csv", "html", "rules"], heading: Some("Output"),
+            conflicts: &["csv", "html", "output", "plain", "rules", "show", "top", "width"],
+            heading: Some("Output"),
         },
 
         /// Print one JSON object instead of text
@@ -186,6 +190,8 @@ struct Tuned<'a> {
     sweep: PreparedSweep<'a>,
     threads: CoreUse,
     tuning: TuningResult,
+    warnings: Vec<String>,
+    /// Whether the rows could be kept.
     saved: Result<()>,
 }
 
@@ -221,38 +227,36 @@ impl<'a> site::Job for PreparedSweep<'a> {
             None => site.caller.stop()?,
             Some(_) => Arc::default(),
         };
-        let (tuning, saved) = if job.place.is_elsewhere {
+        let (mut tuning, saved) = if job.place.is_elsewhere {
             measure(job, &self.files, &mut FromFile, &stop)?
         } else {
             measure(job, &self.files, &mut job.live(site)?, &stop)?
         };
-        let mut tuning = tuning;
         let sums = job.sweep.request.get_same_bits();
         if sums && job.args.same_bits == Some(SameBits::Tree) && !tuning.rows.is_empty() {
             let tree = take_measured_tree(&job.sweep, &mut tuning)?;
             tuning.tree = Some(tree);
         }
+        let warnings = job.warnings(&threads, &tuning);
         Ok(Tuned {
             sweep: self,
             threads,
             tuning,
+            warnings,
             saved,
         })
     }
 }
 
 impl Tuned<'_> {
-    fn answer(self) -> Result<Answer> {
-        let PreparedSweep { job, files } = &self.sweep;
-        let (threads, tuning) = (&self.threads, &self.tuning);
-        let warnings = job.warnings(threads, tuning);
+    fn answer(mut self) -> Result<Answer> {
+        let saved = std::mem::replace(&mut self.saved, Ok(()));
         // Results are printed even if writing a file fails.
-        let written = self.saved.and(files.write(job, threads, tuning, &warnings));
-        job.caller.notes(&warnings);
-        let resumed = files.known.len();
-        let json = job.json(threads, tuning, &warnings, resumed);
-        let answer = answer(&job.caller, job.args.json, &json, |out| {
-            report::print(out, job, threads, tuning)
+        let written = saved.and(self.write_files());
+        let (job, tuning) = (&self.sweep.job, &self.tuning);
+        job.caller.notes(&self.warnings);
+        let answer = answer(&job.caller, job.args.json, &self.answered(), |out| {
+            report::print(out, job, &self.threads, tuning)
         })?;
         let answer = answer.and(written);
         if !tuning.interrupted {
@@ -264,7 +268,7 @@ impl Tuned<'_> {
                 1 => "1 row is".to_string(),
                 n => format!("{n} rows are"),
             },
-            match &job.args.csv {
+            match self.sweep.files.csv {
                 Some(path) => format!("the same command continues from {}", path.display()),
                 None => "with --csv FILE the same command could continue there".to_string(),
             }

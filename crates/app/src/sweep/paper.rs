@@ -1,7 +1,10 @@
 //! Tables as papers print them.
 
+use std::borrow::Borrow;
+
 use oneport_pictures::{Quantity, Sweep};
 
+use crate::forms::AlgorithmNames;
 use crate::output::escape;
 use crate::prelude::*;
 
@@ -14,8 +17,9 @@ pub(crate) struct PaperTable {
 
 impl PaperTable {
     /// The rows of a table, without what the row above has, too.
-    pub(crate) fn of<R>(columns: &Columns<R>, rows: &[R]) -> PaperTable {
-        let mut cells: Vec<_> = rows.iter().map(|row| columns.cells(row)).collect();
+    pub(crate) fn of<R>(columns: &Columns<R>, rows: &[impl Borrow<R>]) -> PaperTable {
+        let cells = rows.iter().map(|row| columns.cells(row.borrow()));
+        let mut cells: Vec<_> = cells.collect();
         for column in 0..columns.titles().len() {
             align(&mut cells, column);
         }
@@ -43,9 +47,9 @@ impl PaperTable {
     /// A table with a row for each number of ranks, and distribution, and a column for each size,
     /// of each algorithm that the other tables have a column of; where these are none, of the
     /// leading ones.
-    pub(super) fn by_ranks_and_sizes(
+    pub(crate) fn by_ranks_and_sizes(
         sweep: &Sweep,
-        common: &Common,
+        algorithms: &AlgorithmNames,
         quantity: Quantity,
     ) -> Result<PaperTable> {
         if sweep.rows.iter().any(|row| row.late.is_some()) {
@@ -53,7 +57,7 @@ impl PaperTable {
                 "a table of ranks by sizes has no place for delays: leave --show or the file out"
             );
         }
-        let (names, leaders) = (named(sweep, common), sweep.leaders());
+        let (names, leaders) = (named(sweep, algorithms), sweep.leaders());
         let lines = sweep
             .rows
             .iter()
@@ -161,14 +165,14 @@ impl PaperTable {
 }
 
 /// The algorithms that have columns of their own.
-pub(super) fn named<'s>(sweep: &'s Sweep, common: &Common) -> Vec<&'s str> {
+pub(super) fn named<'s>(sweep: &'s Sweep, algorithms: &AlgorithmNames) -> Vec<&'s str> {
     /// More algorithms than these have none, but for those from files and those that were asked
     /// for by name.
     const MAX_COLUMNS: usize = 5;
     let names = sweep.algorithms();
     let own = sweep.rows.iter().filter(|row| row.own);
     let own: BTreeSet<&str> = own.map(|row| &*row.algorithm).collect();
-    let few = !common.algorithm.is_open() || names.len() <= MAX_COLUMNS;
+    let few = !algorithms.is_open() || names.len() <= MAX_COLUMNS;
     let has_column = |name: &&str| few || own.contains(name);
     names.into_iter().filter(has_column).collect()
 }

@@ -25,7 +25,7 @@ impl Times<'_> {
         let many_dists = points.iter().any(|point| point.dist != points[0].dist);
         let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
         let by_point = points.len() > 1 && !one_each;
-        let shown = named(&self.sweep, self.common);
+        let shown = named(&self.sweep, &self.common.algorithm);
 
         let unit = self.sweep.unit;
         let has = |of: fn(&SweepRow) -> bool| self.sweep.rows.iter().any(of);

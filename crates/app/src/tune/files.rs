@@ -8,14 +8,20 @@ use oneport_measure::tune::page::page;
 use oneport_measure::tune::rules::{Rule, Rules};
 use oneport_measure::tune::{Trial, TuningResult};
 use oneport_pictures::shell::Heading;
+use oneport_pictures::{Players, Quantity, Sweep};
 
-use super::TuneArgs;
-use super::job::{CoreUse, MeasuredAt, TuneJob};
+use super::job::{MeasuredAt, TuneJob};
+use super::report::columns;
+use super::{PreparedSweep, TuneArgs, Tuned};
 use crate::files::existing;
 use crate::prelude::*;
+use crate::sweep::{FilesOf, PaperTable, Written};
 
 pub(super) struct Files<'a> {
-    args: &'a TuneArgs,
+    /// The CSV file that is continued.
+    pub(super) csv: Option<&'a Path>,
+    /// Further files of the table.
+    tables: FilesOf<'a>,
     /// Content of the CSV file when it was last read or written.
     saved: RefCell<Option<Vec<u8>>>,
     parameters: Parameters,
@@ -37,7 +43,7 @@ impl Files<'_> {
         ];
         let exports = args.export.iter();
         outputs.extend(exports.map(|(_, path)| ("--export", Some(&**path))));
-        caller.writable(&outputs)?;
+        args.sweep.writable(caller, &outputs, None)?;
         let is_page = |path: &PathBuf| match path.extension() {
             None => true,
             Some(_) => FileKind::of(path) == Some(FileKind::Html),
@@ -45,13 +51,12 @@ impl Files<'_> {
         if let Some(path) = args.html.as_ref().filter(|path| !is_page(path)) {
             bail!("{}: pages are written as FILE.html", path.display());
         }
+        let (csv, tables) = tables(args)?;
         job.ensure_exports()?;
         let mut parameters = parameters(job);
         let (mut known, mut others) = (Vec::new(), Vec::new());
         let mut saved = None;
-        let there = args.csv.as_ref();
-        if let Some((path, content)) = there.and_then(|path| Some((path, existing(caller, path)?)))
-        {
+        if let Some((path, content)) = csv.and_then(|path| Some((path, existing(caller, path)?))) {
             let content = content.with_context(|| format!("cannot read {}", path.display()))?;
             if !args.restart && !content.is_empty() {
                 let text = as_text(&content, path)?;
@@ -87,7 +92,8 @@ impl Files<'_> {
             rules_in(as_text(&content, path)?, path)?;
         }
         Ok(Files {
-            args,
+            csv,
+            tables,
             saved: RefCell::new(saved),
             parameters,
             known,
@@ -98,7 +104,7 @@ impl Files<'_> {
     /// Writes the rows so far. An error if another process has written the file meanwhile, since
     /// its rows would be lost.
     pub(super) fn save(&self, caller: &Caller, rows: &[Trial]) -> Result<()> {
-        let Some(path) = self.args.csv.as_ref().filter(|_| !caller.is_silent()) else {
+        let Some(path) = self.csv.filter(|_| !caller.is_silent()) else {
             return Ok(());
         };
         let mut saved = self.saved.borrow_mut();
@@ -110,44 +116,142 @@ impl Files<'_> {
                 path.display()
             );
         }
-        let content = csv::write(&self.parameters, rows, &self.others).into_bytes();
+        let content = self.content(rows);
         writer.write(&content)?;
         *saved = Some(content);
         Ok(())
     }
 
-    pub(super) fn write(
-        &self,
-        job: &TuneJob,
-        threads: &CoreUse,
-        tuning: &TuningResult,
-        warnings: &[String],
-    ) -> Result<()> {
-        let (caller, all) = (&job.caller, tuning.with_library());
+    /// The CSV file with these rows.
+    fn content(&self, rows: &[Trial]) -> Vec<u8> {
+        csv::write(&self.parameters, rows, &self.others).into_bytes()
+    }
+}
+
+impl Tuned<'_> {
+    pub(super) fn write_files(&self) -> Result<()> {
+        let (PreparedSweep { job, files }, tuning) = (&self.sweep, &self.tuning);
+        let (args, caller) = (job.args, &job.caller);
         let rows = if job.place.is_elsewhere {
             Ok(())
         } else {
-            self.save(caller, &all)
+            files.save(caller, &tuning.with_library())
         };
-        let page = match &self.args.html {
-            Some(path) => {
-                let text = page(&job.heading(threads, tuning, warnings), &all);
-                caller.write_file(path, text.as_bytes())
-            }
-            None => Ok(()),
-        };
-        let rules = match &self.args.rules {
+        let tables = self.write(&files.tables, caller);
+        let rules = match &args.rules {
             Some(path) if !tuning.interrupted => add_rule(caller, path, job.rule(tuning)),
             _ => Ok(()),
         };
         let exports = if tuning.interrupted {
-            Ok(self.args.export.iter().map(|(_, path)| path).collect())
+            Ok(args.export.iter().map(|(_, path)| path).collect())
         } else {
             job.export(tuning, |_| true)
         };
         note_winners(job, tuning, exports.as_deref().unwrap_or_default());
-        rows.and(page).and(rules).and(exports.map(|_| ()))
+        rows.and(tables).and(rules).and(exports.map(|_| ()))
     }
+
+    fn title(&self) -> String {
+        let job = &self.sweep.job;
+        format!(
+            "{}: {} ranks, {} clock",
+            job.args.collective.name(),
+            job.sweep.request.ranks(),
+            clock_name(job.args.clock)
+        )
+    }
+
+    fn costs(&self) -> String {
+        show_cost(self.sweep.job.sweep.request.get_cost(), Unit::Nanoseconds)
+    }
+
+    /// The best of each algorithm, and the library.
+    fn best(&self) -> Sweep {
+        let ranks = self.sweep.job.sweep.request.ranks();
+        let row = |row: &Trial| SweepRow {
+            algorithm: row.algorithm.clone(),
+            ranks,
+            bytes: row.bytes,
+            time: row.model_time,
+            median: Some(row.wall.median as f64),
+            segment: (row.segments > 1).then_some(row.segment),
+            ..SweepRow::default()
+        };
+        Sweep {
+            unit: Unit::Nanoseconds,
+            rows: self.tuning.leaders().into_iter().map(row).collect(),
+            players: Players::default(),
+        }
+    }
+}
+
+impl Written for Tuned<'_> {
+    fn comment(&self) -> String {
+        format!("{}; {}", self.title(), self.costs())
+    }
+
+    fn csv(&self) -> Result<Vec<u8>> {
+        Ok(self.sweep.files.content(&self.tuning.with_library()))
+    }
+
+    fn answered(&self) -> impl Answered {
+        let PreparedSweep { job, files } = &self.sweep;
+        let resumed = files.known.len();
+        job.json(&self.threads, &self.tuning, &self.warnings, resumed)
+    }
+
+    fn paper(&self) -> Result<PaperTable> {
+        let job = &self.sweep.job;
+        match job.args.sweep.show {
+            Some(show) => PaperTable::by_ranks_and_sizes(&self.best(), &job.args.algorithms, show),
+            None => {
+                let rows = self.tuning.leaders();
+                Ok(PaperTable::of(&columns(job, &self.tuning, &rows), &rows))
+            }
+        }
+    }
+
+    fn plot(&self) -> String {
+        let job = &self.sweep.job;
+        let caption = Caption::new(self.title()).line(self.costs());
+        job.args.sweep.plot(&self.best(), caption, &job.caller)
+    }
+
+    fn page(&self) -> String {
+        let job = &self.sweep.job;
+        let mut summary = job.summary(&self.threads);
+        if !job.args.sweep.frame.plain {
+            summary.extend(job.caller.origin(job.date.clone()));
+        }
+        let mut warnings = self.warnings.clone();
+        if self.tuning.interrupted {
+            warnings.insert(0, "The sweep was interrupted: it is not complete.".into());
+        }
+        let heading = Heading {
+            title: format!("oneport tune {}", self.title()),
+            summary,
+            warnings,
+        };
+        page(&heading, &self.tuning.with_library())
+    }
+}
+
+/// The CSV file that is continued, and the further files of the table.
+fn tables(args: &TuneArgs) -> Result<(Option<&Path>, FilesOf<'_>)> {
+    ensure!(
+        args.sweep.show != Some(Quantity::Bound),
+        "--show bound: tune has no lower bounds, compare and run have"
+    );
+    let mut tables = args.sweep.files()?;
+    let first = tables.iter().find(|(kind, _)| *kind == FileKind::Csv);
+    let csv = args.csv.as_deref().or(first.map(|(_, path)| *path));
+    ensure!(
+        csv.is_some() || !args.restart,
+        "--restart begins a CSV file anew: name it with --csv or -o"
+    );
+    tables.retain(|&(_, path)| Some(path) != csv);
+    tables.extend(args.html.as_deref().map(|path| (FileKind::Html, path)));
+    Ok((csv, tables))
 }
 
 /// Says for all files of winners at once, those of rules and `exports`, that an incomplete sweep
@@ -469,24 +573,5 @@ impl TuneJob<'_> {
         self.load = None;
         self.sweep.budget = Duration::ZERO;
         self.ensure_exports()
-    }
-
-    fn heading(&self, threads: &CoreUse, tuning: &TuningResult, warnings: &[String]) -> Heading {
-        let mut summary = self.summary(threads);
-        summary.extend(self.caller.origin(self.date.clone()));
-        let mut warnings = warnings.to_vec();
-        if tuning.interrupted {
-            warnings.insert(0, "The sweep was interrupted: it is not complete.".into());
-        }
-        Heading {
-            title: format!(
-                "oneport tune {}: {} ranks, {} clock",
-                self.args.collective.name(),
-                self.sweep.request.ranks(),
-                clock_name(self.args.clock)
-            ),
-            summary,
-            warnings,
-        }
     }
 }

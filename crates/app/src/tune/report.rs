@@ -78,11 +78,23 @@ pub(super) fn print(
     summary.extend(tuning.tree.iter().map(|tree| ("tree", tree.clone())));
     output::summary(out, &summary)?;
     writeln!(out)?;
+    let rows = tuning.leaders();
+    output::table(out, &columns(job, tuning, &rows), rows)?;
+    output::skipped(out, &job.skipped)?;
+    print_winners(out, job, tuning)
+}
+
+/// The columns of the table of leaders.
+pub(super) fn columns<'a>(
+    job: &'a TuneJob,
+    tuning: &'a TuningResult,
+    rows: &[&Trial],
+) -> Columns<'a, Trial> {
     let ns = |t: u64| show_ns(t as f64);
     let best_of = |bytes| tuning.winners().find(move |best| best.bytes == bytes);
     let is_algorithm = |row: &Trial| !row.is_of_library();
     let x_model = |row: &Trial| row.wall.median as f64 / row.model_time;
-    let words = |row: &Trial| {
+    let words = move |row: &Trial| {
         let library = tuning.library_at(row.bytes).filter(|_| !is_algorithm(row));
         match (library, best_of(row.bytes)) {
             (None, _) => verdict(job, row, tuning),
@@ -93,39 +105,32 @@ pub(super) fn print(
             (_, None) => String::new(),
         }
     };
-    // By size, the library last.
-    let leaders = tuning.rows.iter().filter(|row| row.best_segment);
-    let own = tuning.library.iter();
-    let library = own.flat_map(|own| [&own.trial].into_iter().chain(&own.for_rules));
-    let mut rows: Vec<&Trial> = leaders.chain(library).collect();
-    rows.sort_by_key(|row| row.bytes);
     let has_p99 = rows.iter().any(|row| row.wall.shown_p99().is_some());
-    let columns = Columns::<Trial>::default()
+    Columns::<Trial>::default()
         .add(">size", |row| show_bytes(row.bytes))
         .add("algorithm", |row| row.algorithm.clone())
-        .add(">segment", |row| {
+        .add(">segment", move |row| {
             or_dash(is_algorithm(row).then(|| show_bytes(row.segment)))
         })
-        .add(">segments", |row| {
+        .add(">segments", move |row| {
             or_dash(is_algorithm(row).then_some(row.segments))
         })
-        .add(">median", |row| ns(row.wall.median))
-        .add_if(has_p99, ">p99", |row| or_dash(row.wall.shown_p99().map(ns)))
+        .add(">median", move |row| ns(row.wall.median))
+        .add_if(has_p99, ">p99", move |row| {
+            or_dash(row.wall.shown_p99().map(ns))
+        })
         .add(">repetitions", |row| row.wall.repetitions)
-        .add(">model", |row| {
+        .add(">model", move |row| {
             or_dash(is_algorithm(row).then(|| show_ns(row.model_time)))
         })
-        .add(">x model", |row| {
+        .add(">x model", move |row| {
             or_dash(
                 Some(x_model(row))
                     .filter(|x| x.is_finite())
                     .map(|x| number(x, 4)),
             )
         })
-        .add("", words);
-    output::table(out, &columns, rows)?;
-    output::skipped(out, &job.skipped)?;
-    print_winners(out, job, tuning)
+        .add("", words)
 }
 
 fn print_winners(out: &mut Lines, job: &TuneJob, tuning: &TuningResult) -> Result<()> {

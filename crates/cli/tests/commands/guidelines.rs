@@ -342,3 +342,71 @@ fn a_distribution_needs_a_guideline_of_blocks() {
         assert!(error.contains("--dist spikes: of these"), "{error}");
     }
 }
+
+/// Files have what is shown: all rows, or those that are violated.
+#[test]
+fn rows_are_written_as_tables_plots_and_pages() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("guidelines_files");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let task = "reduce -p 4,8 --bytes 64,1KiB --alpha 10 --beta 1";
+    let all = "-o g.csv -o g.json -o g.md -o g.tex -o g.svg -o g.html";
+    let output = oneport(&format!("{task} {all} --json"))
+        .current_dir(&folder)
+        .assert()
+        .success();
+    let output: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let rows = output["rows"].as_array().unwrap();
+    assert!(rows.len() > 8);
+    assert_eq!(
+        serde_json::from_str::<Value>(&read("g.json")).unwrap(),
+        output
+    );
+    let mut csv = csv::Reader::from_path(folder.join("g.csv")).unwrap();
+    let records: Vec<std::collections::BTreeMap<String, String>> =
+        csv.deserialize().map(Result::unwrap).collect();
+    assert_eq!(records.len(), rows.len());
+    for (record, row) in records.iter().zip(rows) {
+        for field in ["guideline", "clock", "by"] {
+            assert_eq!(record[field], row[field].as_str().unwrap());
+        }
+        for field in ["ranks", "bytes", "left", "right", "excess"] {
+            let number: f64 = record[field].parse().unwrap();
+            let rounded = row[field].as_f64().unwrap();
+            assert!((number - rounded).abs() <= 1e-9 * rounded.abs(), "{field}");
+        }
+        assert_eq!(record["holds"], row["holds"].to_string());
+    }
+    let table = read("g.md");
+    assert!(
+        table.starts_with("| guideline | p | bytes | left | right |"),
+        "{table}"
+    );
+    assert_eq!(table.lines().count(), 2 + rows.len());
+    assert!(read("g.tex").starts_with("% guidelines; alpha"));
+    let picture = read("g.svg");
+    for part in [">time over the bound<", "their bounds: up to 1 they hold"] {
+        assert!(picture.contains(part), "{part}");
+    }
+    let page = read("g.html");
+    assert!(page.contains("<svg") && !page.contains("class=\"failed\""));
+    let lines = page.matches("<tr>").count();
+    assert_eq!(lines, 1 + rows.len());
+    // Only what is violated, of which there is nothing.
+    let only = format!("{task} --only violated -o v.csv -o v.md -o v.svg -o v.html");
+    oneport(&only).current_dir(&folder).assert().success();
+    assert_eq!(read("v.csv"), "");
+    assert_eq!(read("v.md").lines().count(), 2);
+    let late = "allgather -p 8 --bytes 8 --alpha 10 --beta 0 --arrivals last:1000 -o l.html";
+    oneport(late).current_dir(&folder).assert().code(1);
+    assert!(read("l.html").contains("<tr class=\"failed\">"));
+    for (file, part) in [("g.pdf", "name FILE.csv, .md"), ("none/g.md", "none/g.md")] {
+        let failed = oneport(&format!("{task} -o {file}"))
+            .current_dir(&folder)
+            .assert()
+            .code(2);
+        let message = String::from_utf8(failed.get_output().stderr.clone()).unwrap();
+        assert!(message.contains(part), "{message}");
+    }
+}

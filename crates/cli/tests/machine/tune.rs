@@ -159,6 +159,57 @@ fn a_sweep_writes_rows_files_and_rules() {
     assert!(!text.contains("p99"), "{text}");
 }
 
+/// The best row of each algorithm is what all six kinds of files show of it.
+#[test]
+fn tables_and_plots_have_the_best_of_each_algorithm() {
+    let _shared = shared();
+    let folder = folder("tune_tables");
+    let all = ["csv", "json", "md", "tex", "svg", "html"];
+    let outputs: String = all.iter().map(|end| format!(" -o t.{end}")).collect();
+    let output = json(&folder, &format!("{PACED} --budget 0{outputs} -o copy.csv"));
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let rows = output["rows"].as_array().unwrap();
+    let best: Vec<&Value> = rows.iter().filter(|r| r["best_segment"] == true).collect();
+    assert_eq!(best.len(), 2 * 3);
+    assert_eq!(csv::read(&read("t.csv")).unwrap()[0].rows.len(), rows.len());
+    assert_eq!(read("copy.csv"), read("t.csv"));
+    let stored: Value = serde_json::from_str(&read("t.json")).unwrap();
+    assert_eq!(stored["rows"], output["rows"]);
+    let table = read("t.md");
+    assert!(
+        table.starts_with("| size | algorithm | segment |"),
+        "{table}"
+    );
+    let lines: Vec<&str> = table.lines().skip(2).collect();
+    assert_eq!(lines.len(), best.len(), "{table}");
+    for (line, row) in lines.iter().zip(&best) {
+        let size = format!("| {} KiB | ", row["bytes"].as_u64().unwrap() / 1024);
+        let name = row["algorithm"].as_str().unwrap();
+        assert!(line.starts_with(&size) && line.contains(name), "{line}");
+    }
+    assert!(read("t.tex").starts_with("% reduce: 4 ranks, paced clock; alpha"));
+    for part in [
+        "reduce: 4 ranks, paced clock",
+        ">chain<",
+        ">binomial<",
+        ">time<",
+    ] {
+        assert!(read("t.svg").contains(part), "{part}");
+    }
+    assert!(read("t.html").contains("<title>oneport tune reduce: 4 ranks, paced clock, "));
+    // The same command goes on in its first CSV file; sizes are columns then.
+    let again = format!("{PACED} --budget 0{outputs} -o copy.csv");
+    assert_eq!(json(&folder, &again)["resumed"], rows.len());
+    let shown = format!("{PACED} --budget 0 --csv t.csv -o t.md --show ratio");
+    assert_eq!(json(&folder, &shown)["resumed"], rows.len());
+    let table = read("t.md");
+    let titles = "| algorithm | ranks | 1 KiB | 2 KiB | 4 KiB |";
+    assert_eq!(table.lines().next(), Some(titles), "{table}");
+    // At each size one of the two takes the least.
+    let ones = table.matches("1.000").count();
+    assert!(table.lines().count() == 2 + 2 && ones >= 3, "{table}");
+}
+
 #[test]
 fn other_commands_apply_the_rules() {
     let _shared = shared();
@@ -250,12 +301,18 @@ fn bad_usage_writes_no_files() {
         ("--html .", "folder"),
         ("--csv x --html x", "same file"),
         ("--html a.pdf", "pages are written as FILE.html"),
+        ("-o a.pdf", "name FILE.csv, .md, .tex, .json, .html or .svg"),
+        ("-o a.svg --html a.svg", "same file"),
+        ("-o a.svg --show bound", "tune has no lower bounds"),
+        ("-o a.json --show ratio", "--show is for plots and tables"),
+        ("-o a.md --top 1", "--top is for a plot"),
+        ("--verify other.csv -o x.csv", "cannot be used with"),
         ("--verify other.csv", "start it with mpirun"),
         ("--verify other.csv --csv x", "cannot be used with"),
         ("--verify other.csv --rules x", "cannot be used with"),
         ("--csv other.csv", "--restart"),
         ("--rules other.json", "not a file of selection rules"),
-        ("--restart", "--csv"),
+        ("--restart", "name it with --csv or -o"),
         ("--cores 99999", "core 99999"),
         ("--bytes 900TiB", "of memory"),
     ] {

@@ -198,6 +198,16 @@ impl TuningResult {
         self.rows.iter().filter(|row| row.best)
     }
 
+    /// By size: the fastest row of each algorithm, and behind them those of the library's own
+    /// function.
+    pub fn leaders(&self) -> Vec<&Trial> {
+        let leaders = self.rows.iter().filter(|row| row.best_segment);
+        let library = self.library.iter().flat_map(LibraryRow::trials);
+        let mut rows: Vec<&Trial> = leaders.chain(library).collect();
+        rows.sort_by_key(|row| row.bytes);
+        rows
+    }
+
     /// Rows, each the fastest of its size and algorithm, that other sizes of the algorithm
     /// contradict: something else may have used the cores meanwhile. A longer vector took less than
     /// half the time, or a shorter one less than half of what is proportional to its length. Of two
