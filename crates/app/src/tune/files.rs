@@ -165,9 +165,14 @@ impl Tuned<'_> {
         show_cost(self.sweep.job.sweep.request.get_cost(), Unit::Nanoseconds)
     }
 
-    /// The best of each algorithm, and the library.
+    /// The best of each algorithm, and the library where its results are right.
     fn best(&self) -> Sweep {
         let ranks = self.sweep.job.sweep.request.ranks();
+        let is_wrong = |row: &&Trial| {
+            let library = self.tuning.library_at(row.bytes);
+            row.is_of_library() && library.is_some_and(|own| own.error.is_some())
+        };
+        let rows = self.tuning.leaders().into_iter();
         let row = |row: &Trial| SweepRow {
             algorithm: row.algorithm.clone(),
             ranks,
@@ -179,7 +184,7 @@ impl Tuned<'_> {
         };
         Sweep {
             unit: Unit::Nanoseconds,
-            rows: self.tuning.leaders().into_iter().map(row).collect(),
+            rows: rows.filter(|row| !is_wrong(row)).map(row).collect(),
             players: Players::default(),
         }
     }
