@@ -5,7 +5,8 @@
 //!   [`Prepared`] is its first half: one preparation can be timed under many cost models.
 //! - [`stream`] gives makespan, rank times and counts only, for programs that are generated step by
 //!   step ([`ScheduleSource`](crate::schedule::ScheduleSource)) and for stored schedules. It builds
-//!   no graph: it is several times as fast and needs a tenth of the memory.
+//!   no graph, but for calls and shared ports: it is several times as fast and needs a tenth of the
+//!   memory.
 //!
 //! Times are in the unit of the cost model. Preparing takes the time of
 //! [`Prepared::new`], and timing is linear in the number of

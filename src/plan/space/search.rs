@@ -33,9 +33,11 @@
 //!   ([`LeftOut::Time`]). They choose the parts of a composition once, for the request
 //!   (`task/selection.rs`), [`choose`] for each variant.
 //! - Those that plan one schedule (`PlanTask::choose`) leave out algorithms that do not split the
-//!   vector where several segments are given (`candidates`). For sums of floats, two forms of the
-//!   chosen one are compared (`in_common_order`). The time that they print is that of the schedule,
-//!   simulated once more.
+//!   vector where several segments are given (`candidates`). The time that they print is that of
+//!   the schedule, simulated once more.
+//! - Sums of floats have two forms in commands, one in [`choose`]: the one with the same bits on
+//!   all ranks is taken where it takes less time, of each variant (`Evaluation::in_faster_order`),
+//!   and of the chosen one where it takes as much (`in_common_order`).
 //! - A native run whose options give no costs chooses under those of a built-in profile
 //!   (`run/limits.rs`), and shows the model time of those that `simulate` has. On threads it may
 //!   ask the native estimate first (`on_cores`; `crates/measure/src/estimate/choice.rs`).
