@@ -143,10 +143,11 @@ pub mod search {
     /// its parts by the arrivals of ranks: some seconds.
     pub const MAX_WORK_OF_ARRIVALS: usize = 1 << 20;
 
-    /// Transfers of one simulation in a search for segments.
+    /// Transfers of one simulation in a search for segments, where each rank sends each segment
+    /// once: an allreduce makes twice as many, and a ring as many times as there are ranks.
     pub const MAX_SIMULATED: usize = 1 << 19;
 
-    /// Transfers of all simulations of such a search.
+    /// Transfers of all simulations of such a search, counted so.
     pub const MAX_SIMULATED_IN_ALL: usize = 3 << 20;
 
     /// Segments that such a search considers.

@@ -68,7 +68,7 @@ pub mod space {
     pub(super) mod variant;
 
     pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
-    pub use self::search::{Ranking, best_first, fastest_first, settled};
+    pub use self::search::{Ranking, best_first, fastest_first, variant_to_plan};
     pub(in crate::plan) use self::space::first_of_least;
     pub use self::space::{SegmentChoice, Space, TimesOf, variants};
     pub use self::variant::Variant;

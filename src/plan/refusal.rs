@@ -166,6 +166,19 @@ impl From<Refusal> for Error {
 }
 
 impl Reason {
+    /// Whether planning or timing it takes too long or too much memory: the algorithm is one for
+    /// the request all the same, and may be the fastest.
+    pub fn is_of_size(&self) -> bool {
+        matches!(
+            self,
+            Reason::TooLong { .. }
+                | Reason::TooLongToTime { .. }
+                | Reason::TooManySteps { .. }
+                | Reason::FreeRoot { .. }
+                | Reason::Memory(_)
+        )
+    }
+
     /// Whether it is a restriction of the algorithm that others may not have.
     pub(crate) fn is_restriction(&self) -> bool {
         matches!(

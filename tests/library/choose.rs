@@ -1,5 +1,6 @@
 //! The choice among all algorithms: bounds leave out none that would have been the fastest.
 
+use oneport::machine::Links;
 use oneport::plan::choose::{Choice, LeftOut, choose, with_best_segments};
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{self, Algorithm};
@@ -145,6 +146,47 @@ fn choices_say_what_the_search_left_out() {
     assert_eq!(left_out("binomial", many), expected);
     let few = Request::reduce(30, 1024).cost(cost).free_root(true);
     assert_eq!(left_out("binomial", few), []);
+}
+
+/// Of many ranks whose links differ, the tree of `unordered` is planned to some roots.
+#[test]
+fn trees_to_some_of_the_roots_are_said_to_be_that() {
+    for (ranks, expected) in [(128, None), (129, Some(LeftOut::Roots { ranks: 129 }))] {
+        let matrix = |cost: fn(usize, usize) -> f64| {
+            let row = |from| (0..ranks).map(|to| Some(cost(from, to))).collect();
+            (0..ranks).map(row).collect()
+        };
+        let links = Links {
+            alpha: matrix(|_, _| 5.0),
+            beta: matrix(|from, to| 1.0 + ((from * 7 + to * 11) % 13) as f64),
+            ..Links::default()
+        };
+        let cost = CostModel::heterogeneous(links).unwrap();
+        let request = Request::reduce(ranks, 10).cost(cost).free_root(true);
+        let algorithm = registry::find(Kind::Reduce, "unordered").unwrap();
+        let choice = with_best_segments(&algorithm, &request).unwrap();
+        assert_eq!(choice.left_out, Vec::from_iter(expected), "{ranks}");
+    }
+}
+
+/// Algorithms that are refused for the size of the request may be faster than the chosen one.
+#[test]
+fn a_choice_counts_what_was_refused_for_its_size() {
+    let blocks: Vec<usize> = (0..600).map(|rank| rank % 7).collect();
+    let request = Request::gather(600, 0)
+        .blocks(blocks)
+        .cost(CostModel::new(10.0, 1.0));
+    assert_eq!(choose(&request).unwrap().left_out, []);
+    let free = request.free_root(true);
+    let too_long = registry::of(Kind::Gather).filter(|algorithm| {
+        let refused = algorithm.accepts(&free).err();
+        let refused = refused.or_else(|| with_best_segments(algorithm, &free).err());
+        refused.is_some_and(|refusal| refusal.reason.is_of_size())
+    });
+    let count = too_long.count();
+    assert!(count > 0);
+    let choice = choose(&free).unwrap();
+    assert_eq!(choice.left_out, [LeftOut::Algorithms { count }]);
 }
 
 /// Segments that a search found are timed for all uses of the ports that the search compared.

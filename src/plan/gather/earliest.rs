@@ -34,8 +34,11 @@ pub(in crate::plan) fn tree_by(costs: &TreeCosts, root: Option<usize>) -> Result
     }
 }
 
-/// The greedy tree. Of many free roots only those are tried whose messages take the least time
-/// together.
+/// Ranks among which all free roots are tried.
+pub(in crate::plan) const ALL_ROOTS: usize = MAX_GREEDY_WORK.isqrt().isqrt();
+
+/// The greedy tree. Of [more](ALL_ROOTS) free roots only those are tried whose messages take the
+/// least time together.
 pub(super) fn tree(costs: &TreeCosts, root: Option<usize>) -> Result<GatherTree> {
     let p = costs.ranks();
     let messages = |r: usize| (0..p).map(move |s| costs.message(s, r, (s, s)));

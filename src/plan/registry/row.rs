@@ -118,6 +118,9 @@ pub(in crate::plan) enum BestRoot {
     /// messages have latency or do not wait, which planners do not count on, as `Search`, or the
     /// planner's choice where that would take too long.
     Own,
+    /// As `Own`, but where links differ, the planner tries only some of the roots among more ranks
+    /// than this.
+    OwnAmong(usize),
     /// By planning for every root.
     Search,
 }

@@ -41,8 +41,8 @@ pub enum Method {
     Exhaustive,
     /// A search compared some of them.
     Search,
-    /// A search compared some of them, and left out others because simulating their schedules
-    /// exceeds its limits. These may be better.
+    /// A formula or a search compared some of them, and left out others that exceed its limits:
+    /// schedules that take too long to simulate, more than 2^22 segments. These may be better.
     LimitedSearch,
 }
 
@@ -70,7 +70,8 @@ pub enum Method {
 /// # Complexity
 /// A closed form takes a few evaluations. A search simulates at most 2^19 transfers at once and
 /// `3 * 2^20` in all, beyond one schedule of a single segment; `p` transfers are counted for each
-/// segment, of which an allreduce makes twice as many.
+/// segment, of which an allreduce makes twice as many, and what sends a part of each segment from
+/// each rank to each, such as a ring, `p` times as many.
 ///
 /// ```
 /// use oneport::plan::{registry, segments::best_segment};
@@ -222,8 +223,9 @@ impl TriedSegments {
 
     fn try_size(&mut self, size: usize) -> Result<()> {
         let m = self.variant.request.elements();
-        let size = size.clamp(m.div_ceil(search::MAX_SEGMENTS).max(1), m.max(1));
-        self.try_split(Split::of_size(m, size))
+        let (size, least) = (size.max(1), m.div_ceil(search::MAX_SEGMENTS).max(1));
+        self.limited |= size < least;
+        self.try_split(Split::of_size(m, size.clamp(least, m.max(1))))
     }
 
     fn try_split(&mut self, split: Split) -> Result<()> {
@@ -300,7 +302,7 @@ impl TriedSegments {
         let (m, ranks) = (self.variant.request.elements(), self.variant.request.ranks);
         // On average a split has half as many segments as there are elements.
         let work = (self.variant.algorithm.transfers)(ranks, m).saturating_mul(m.div_ceil(2));
-        let mut method = if self.limited && first.method == Method::Search {
+        let mut method = if self.limited {
             Method::LimitedSearch
         } else {
             first.method
@@ -359,6 +361,8 @@ impl TriedSegments {
             min_time = min_time.min(time);
             count *= 2;
         }
+        // The last number was the best one so far, and more might be better.
+        self.limited |= count <= m && worse == 0;
         let best = self.best_split().0.count;
         let (mut low, mut high) = ((best / 2).max(1), (2 * best).min(m));
         while high - low > 4 {

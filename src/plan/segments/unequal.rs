@@ -19,7 +19,7 @@ pub struct BestSizes {
     /// Time with these segments.
     pub time: f64,
     /// How they were found: [`Method::Exhaustive`] means that all compositions of the vector were
-    /// tried.
+    /// tried, [`Method::LimitedSearch`] that there were fewer trials than moves that may be better.
     pub method: Method,
 }
 
@@ -114,7 +114,9 @@ pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> 
         search.consider(sizes);
     }
     while let Some(base) = search.frontier.pop_front() {
-        search.improve(&base, trials);
+        if !search.improve(&base, trials) {
+            return search.found(Method::LimitedSearch);
+        }
     }
     search.found(Method::Search)
 }
@@ -193,13 +195,18 @@ impl<F: FnMut(&[usize]) -> f64> SizeSearch<F> {
         better
     }
 
-    /// Tries the moves from `base` until one improves the best time.
-    fn improve(&mut self, base: &[usize], trials: usize) {
+    /// Tries the moves from `base` until one improves the best time. Returns whether `trials` were
+    /// enough for that.
+    fn improve(&mut self, base: &[usize], trials: usize) -> bool {
         for sizes in moves(base) {
-            if self.tried.len() >= trials || self.consider(sizes) {
-                return;
+            if self.tried.len() >= trials {
+                return false;
+            }
+            if self.consider(sizes) {
+                return true;
             }
         }
+        true
     }
 }
 

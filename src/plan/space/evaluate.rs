@@ -63,7 +63,7 @@ pub trait Evaluator: Sync {
 
     /// The variant with the segments to compare it with.
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        let (mut variant, best) = segments.settle(variant, usize::MAX)?;
+        let (mut variant, best) = segments.choose_for(variant, usize::MAX)?;
         let time = best.as_ref().map(|best| best.time);
         if best.is_none_or(|best| best.executed) {
             return Ok((variant, time));
@@ -112,7 +112,7 @@ impl SegmentChoice {
     /// The variant with these segments, for a memory that holds schedules of at most
     /// `max_transfers` transfers while they are searched for, and what the search has found, if it
     /// has its time.
-    pub fn settle(
+    pub fn choose_for(
         &self,
         mut variant: Variant,
         max_transfers: usize,
@@ -124,18 +124,21 @@ impl SegmentChoice {
             variant.request.segments = segments.clone();
             return Ok((variant, None));
         }
-        let best = variant.best_segments(max_transfers);
-        let best = best.map_err(|error| variant.refusal(Reason::Planner(error)))?;
-        variant.segments_found = Some(best.method);
-        if best.method == Method::LimitedSearch {
+        let of_planner = |error| variant.refusal(Reason::Planner(error));
+        let best = variant.best_segments(max_transfers).map_err(of_planner)?;
+        let mut methods = vec![best.method];
+        let (segments, best) = if let SegmentChoice::BestUnequal = self {
+            let found = variant.best_unequal(&best, variant.trials_of_unequal());
+            let found = found.map_err(of_planner)?;
+            methods.push(found.method);
+            (Segments::of_sizes(found.sizes).map_err(of_planner)?, None)
+        } else {
+            (best.segments.clone(), Some(best))
+        };
+        variant.segments_found = methods.last().copied();
+        if methods.contains(&Method::LimitedSearch) {
             variant.left_out.push(LeftOut::Segments);
         }
-        if let SegmentChoice::BestUnequal = self {
-            let found = variant.best_unequal(&best, variant.trials_of_unequal());
-            let segments = found.and_then(|best| Segments::of_sizes(best.sizes));
-            let segments = segments.map_err(|error| variant.refusal(Reason::Planner(error)))?;
-            return Ok((variant.with_segments(segments), None));
-        }
-        Ok((variant.with_segments(best.segments.clone()), Some(best)))
+        Ok((variant.with_segments(segments), best))
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! Each algorithm of a [`Space`] is evaluated for all uses of its ports and all roots, with the
 //! segments that are best for these. What takes long is put off: it is evaluated after all others,
-//! in the order of lower bounds, and only as far as it may win. What takes too long is left out: a
-//! [`Choice`] says so ([`LeftOut`]), and commands note it. [`Request::plan_best`],
-//! [`Request::plan`] and [`Request::time`] have no place for it. Nobody says what planners leave
-//! out that search themselves (below): of the parts of `hier`, `lane`, `composed` and `gossip` what
-//! their searches left out, and algorithms whose schedules are too long to compare
-//! (`budget::search::is_short`; not of `gossip`); uses of the ports for the broadcast of a
-//! multicast, and for those that allreduces compare.
+//! in the order of lower bounds, and only as far as it may win. What takes too long is left out, or
+//! refused ([`Reason::is_of_size`]): a [`Choice`] says so ([`LeftOut`]), and commands note it.
+//! [`Request::plan_best`], [`Request::plan`] and [`Request::time`] have no place for it. Nobody
+//! says what planners leave out that search themselves (below): of the parts of `hier`, `lane`,
+//! `composed` and `gossip` what their searches left out, and algorithms whose schedules are too
+//! long to compare (`budget::search::is_short`; not of `gossip`); uses of the ports for the
+//! broadcast of a multicast, and for those that allreduces compare.
 //!
 //! [`Request::plan_best`] comes to a time so:
 //!
 //! - [`choose`] makes the [`Space`] and searches it by [`best_first`], with [`Model`];
-//! - `offer` makes each algorithm an [`Offer`] by its variant ([`settled`]: the only one, or the
-//!   fastest, `fastest_within`); those put off come after all;
+//! - `offer` makes each algorithm an [`Offer`] by its variant ([`variant_to_plan`]: the only one,
+//!   or the fastest, `fastest_within`); those put off come after all;
 //! - [`Evaluator::settle`] gives a variant its segments. If it searches for them
 //!   (`plan/segments/equal.rs`), it times all that it tries (`try_split`) and has the best one's
 //!   time, unless these are of unequal sizes, or an upper bound is all that it knows. Some rows
@@ -27,11 +27,11 @@
 //! Others come with differences:
 //!
 //! - All commands that plan (`PlanTask`, `crates/app/src/task.rs`) have an evaluator (`Evaluation`,
-//!   `task/evaluation.rs`) that looks at memory and progress, too, times stored schedules where
-//!   nodes share ports, and chooses segments before the root there (`knows_segments`). It times
-//!   schedules of any length, or refuses them, where [`Model`] may have an upper bound
-//!   ([`LeftOut::Time`]). They choose the parts of a composition once, for the request
-//!   (`task/selection.rs`), [`choose`] for each variant.
+//!   `task/evaluation.rs`) that looks at memory and progress, too. Where nodes share ports it times
+//!   stored schedules, and searches for segments as if they shared none, before the root where it
+//!   can (`knows_segments`). It times schedules of any length, or refuses them, where [`Model`] may
+//!   have an upper bound ([`LeftOut::Time`]). They choose the parts of a composition once, for the
+//!   request (`task/selection.rs`), [`choose`] for each variant.
 //! - Those that plan one schedule (`PlanTask::choose`) leave out algorithms that do not split the
 //!   vector where several segments are given (`candidates`). The time that they print is that of
 //!   the schedule, simulated once more.
@@ -97,8 +97,9 @@ pub struct Ranking {
     pub choices: Vec<Choice>,
     /// Those that were refused, in the order of the algorithms.
     pub refusals: Vec<Refusal>,
-    /// Those of which the search [left something out](Variant::left_out), unless a bound shows that
-    /// they are not the fastest all the same.
+    /// Those of which the search [left something out](Variant::left_out), or which it refused [for
+    /// their size](Reason::is_of_size), unless a bound shows that they are not the fastest all the
+    /// same.
     pub cut: Vec<Algorithm>,
 }
 
@@ -150,9 +151,11 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
             Err(refusal) => refusals.push((i, refusal)),
         }
     }
+    refusals.sort_by_key(|&(i, _)| i);
+    let of_size = refusals.iter().filter(|(_, r)| r.reason.is_of_size());
+    cut.extend(of_size.map(|&(i, _)| i));
     cut.retain(|&i| wins((min_time(space, &space.algorithms[i], evaluator), i), best));
     cut.sort_unstable();
-    refusals.sort_by_key(|&(i, _)| i);
     timed.sort_by_key(|&(i, _)| i);
     Ranking {
         choices: fastest_first(timed, |(_, choice)| choice.time)
@@ -208,7 +211,7 @@ fn offer<E: Evaluator>(
             return Ok(Offer::Deferred(min_time));
         }
     }
-    let (variant, time) = settled(space, algorithm, evaluator)?;
+    let (variant, time) = variant_to_plan(space, algorithm, evaluator)?;
     if time.is_none() && !space.searches_segments(algorithm) && variant.takes_long() {
         return Ok(Offer::Deferred(evaluator.min_time(&variant)));
     }
@@ -221,7 +224,7 @@ const ANY_TIME: &str = "no time is larger than infinity";
 const ONE_AT_LEAST: &str = "there is one variant at least";
 
 /// The variant of an algorithm to plan: the fastest, or the only one, which need not be timed.
-pub fn settled<E: Evaluator>(
+pub fn variant_to_plan<E: Evaluator>(
     space: &Space<'_>,
     algorithm: &Algorithm,
     evaluator: &E,
@@ -248,15 +251,21 @@ fn fastest_within<E: Evaluator>(
     let mut least = limit;
     let mut left_out = Vec::new();
     let timed = variants.map(|variant| {
-        let settled = evaluator.settle(variant, &space.segments)?;
-        let settled = timed_within(settled, evaluator, least)?;
-        least = least.min(time_of(&settled));
-        for &one in &settled.0.left_out {
+        let settled = evaluator.settle(variant, &space.segments);
+        let settled = settled.and_then(|settled| timed_within(settled, evaluator, least));
+        let omitted = match &settled {
+            Ok((variant, _)) => &variant.left_out[..],
+            // For all roots it has the same size.
+            Err(refusal) if refusal.reason.is_of_size() => &[LeftOut::Ports],
+            Err(_) => &[],
+        };
+        for &one in omitted {
             if !left_out.contains(&one) {
                 left_out.push(one);
             }
         }
-        Ok(settled)
+        least = settled.as_ref().map_or(least, |s| least.min(time_of(s)));
+        settled
     });
     let (fastest, time) = first_of_least(timed, time_of)?;
     Ok((
@@ -366,7 +375,8 @@ impl Request {
         choose(&self.clone().cost(machine.clone()))?.plan()
     }
 
-    /// Model time of the algorithm with this name: [`registry::find`], then [`Algorithm::time`]. Up
+    /// Model time of the algorithm with this name, with the segments of the request, where
+    /// [`Request::plan_best`] searches for them: [`registry::find`], then [`Algorithm::time`]. Up
     /// to rounding errors it is the time of the schedule in a simulation.
     ///
     /// ```
@@ -407,9 +417,10 @@ impl Algorithm {
         Ok(first_of_least(timed, |(time, _)| *time)?.1)
     }
 
-    /// Model time of `request`: by the closed form where there is one for this request, which
-    /// equals the simulated time up to rounding errors, by simulation otherwise, in time linear in
-    /// the number of steps. It is infinite if a message has no link.
+    /// Model time of `request`, with its own segments: by the closed form where there is one for
+    /// this request, which equals the simulated time up to rounding errors, by planning and
+    /// simulation otherwise. A simulation is linear in the number of steps, planning may take
+    /// longer: the [planners](crate::plan) state it. It is infinite if a message has no link.
     pub fn time(&self, request: &Request) -> Result<f64> {
         let timed =
             variants(self, request.clone(), TimesOf::Request)?.map(|variant| variant.time());

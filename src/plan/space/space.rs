@@ -126,8 +126,9 @@ pub fn variants<'a>(
     }
     let (uses, are_all) = algorithm.uses(&request);
     let mut left_out = Vec::from_iter((!are_all).then_some(LeftOut::Ports));
-    left_out.extend(too_long.then_some(LeftOut::Roots { ranks }));
     let searches = searches && !too_long;
+    let some_roots = too_long || !searches && algorithm.tries_some_roots(&request);
+    left_out.extend(some_roots.then_some(LeftOut::Roots { ranks }));
     let roots = if searches { ranks } else { 1 };
     Ok((0..uses.len() * roots).map(move |i| {
         let mut request = request.clone();
@@ -222,16 +223,27 @@ impl Algorithm {
     fn takes_root(&self, request: &Request) -> bool {
         match self.best_root {
             BestRoot::First => request.cost.links().is_none(),
-            BestRoot::Own => true,
+            BestRoot::Own | BestRoot::OwnAmong(_) => true,
             BestRoot::Search => false,
         }
+    }
+
+    /// Whether the planner takes a root by itself, and tries only some.
+    fn tries_some_roots(&self, request: &Request) -> bool {
+        let BestRoot::OwnAmong(most) = self.best_root else {
+            return false;
+        };
+        let differ = request.cost.links().is_some();
+        differ && request.ranks > most && self.has_free_root(request)
     }
 
     /// Whether the best root is found by planning for every root.
     pub(in crate::plan) fn searches_root(&self, request: &Request) -> bool {
         let search = match self.best_root {
             BestRoot::First => !request.closed_forms_hold(),
-            BestRoot::Own => request.cost.overlaps() || !request.cost.is_ideal(),
+            BestRoot::Own | BestRoot::OwnAmong(_) => {
+                request.cost.overlaps() || !request.cost.is_ideal()
+            }
             BestRoot::Search => true,
         };
         self.has_free_root(request) && search

@@ -57,7 +57,7 @@ impl fmt::Display for LeftOut {
                 let plural = if *count == 1 { "" } else { "s" };
                 write!(
                     f,
-                    "a faster alternative: {count} other algorithm{plural} took too long to search whole"
+                    "a faster alternative: {count} other algorithm{plural} took too much time or memory to search whole"
                 )
             }
         }
@@ -268,6 +268,9 @@ impl Variant {
         if request.ranks < 2 || request.elements() == 0 {
             return 0.0;
         }
+        if let Some(time) = self.only_time() {
+            return time;
+        }
         let rounds = (algorithm.min_rounds)(request.ranks, request.ports.k());
         let message = line.alpha + line.beta * request.element_bytes as f64;
         // The factor covers rounding errors of the sum.
@@ -275,6 +278,17 @@ impl Variant {
         by_rounds
             .max(self.min_time_of_tree())
             .max(self.min_time_busy())
+    }
+
+    /// The time of an algorithm without segments to choose, on the ports that suit it best, where a
+    /// closed form holds. Those of gathers and scatters are the times of trees, which have to be
+    /// planned.
+    fn only_time(&self) -> Option<f64> {
+        let (algorithm, request) = (&self.algorithm, &self.request);
+        let is_tree = matches!(request.kind, Kind::Gather | Kind::Scatter);
+        let (_, are_all) = algorithm.uses(request);
+        let is_only = !is_tree && !algorithm.segmented && are_all;
+        is_only.then(|| algorithm.closed_form(request)).flatten()
     }
 
     /// A lower bound for the trees that gather and scatter equal blocks: `ceil(log2 p) alpha +

@@ -21,7 +21,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     planning_work: 64,
     source: "Träff, optimal gather trees, Proposition 2; Bhat, Raghavendra, Prasanna 2003",
     rounds: "those of the best of all trees (p <= 12), or of one whose next message ends first",
-    best_root: BestRoot::Own,
+    best_root: BestRoot::OwnAmong(earliest::ALL_ROOTS),
     ..row::new("unordered", Kind::Reduce, |request| along(tree, request))
 };
 

@@ -168,16 +168,41 @@ fn searches_that_end_at_their_limits_say_so() {
         (Kind::Broadcast, "two-tree"),
         (Kind::Reduce, "two-tree"),
         (Kind::Broadcast, "binary"),
+        (Kind::Reduce, "out-of-order"),
     ] {
         let algorithm = registry::find(kind, name).unwrap();
         for (m, alpha, limited) in [(720_720, 1e-4, true), (720, 10.0, false)] {
             let request = Request::new(kind, 5, m).cost(CostModel::new(alpha, 1.0));
             let found = best_segment(&algorithm, &request).unwrap();
-            // The closed form of "binary" bounds the times of all sizes.
-            let limited = limited && name != "binary";
             assert_eq!(found.method == Method::LimitedSearch, limited, "{name} {m}");
         }
     }
+}
+
+/// Without start-up times the formula of a chain takes segments of one element.
+#[test]
+fn more_segments_than_are_considered_are_said_to_be_left_out() {
+    let chain = registry::find(Kind::Broadcast, "chain").unwrap();
+    for (m, method) in [
+        (1 << 22, Method::ClosedForm),
+        ((1 << 22) + 1, Method::LimitedSearch),
+    ] {
+        let request = Request::broadcast(5, m).cost(CostModel::new(0.0, 1.0));
+        let found = best_segment(&chain, &request).unwrap();
+        assert_eq!(found.method, method, "{m}");
+        assert_eq!(found.segments.count(), m.div_ceil(m.div_ceil(1 << 22)));
+    }
+}
+
+#[test]
+fn searches_for_unequal_segments_say_when_their_trials_are_spent() {
+    let request = Request::reduce(6, 40).cost(CostModel::new(5.0, 1.0).gamma(1.0));
+    let chain = registry::find(Kind::Reduce, "chain").unwrap();
+    let methods = [100, 100_000].map(|trials| best_unequal(&chain, &request, trials).unwrap());
+    assert_eq!(
+        methods.map(|found| found.method),
+        [Method::LimitedSearch, Method::Search]
+    );
 }
 
 #[test]

@@ -13,7 +13,8 @@ use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::Best;
 use oneport::plan::space::{
-    Evaluator, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants, settled, variants,
+    Evaluator, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants, variant_to_plan,
+    variants,
 };
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -157,7 +158,7 @@ impl Evaluator for Evaluation<'_> {
         let mut variant = Variant::of(algorithm, request);
         if self.knows_segments() {
             algorithm.accepts(request)?;
-            (variant, _) = self.with_segments(variant, &self.task.segments)?;
+            (variant, _) = self.with_chosen_segments(variant, &self.task.segments)?;
         }
         let times = match self.task.node_ports {
             None => TimesOf::Request,
@@ -174,7 +175,7 @@ impl Evaluator for Evaluation<'_> {
         let settled = if self.knows_segments() {
             (variant, None)
         } else {
-            self.with_segments(variant, segments)?
+            self.with_chosen_segments(variant, segments)?
         };
         Ok(self.in_faster_order(settled))
     }
@@ -206,7 +207,7 @@ impl Evaluation<'_> {
     /// See [`PlanTask::variant_of`].
     pub(crate) fn variant_of(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
         let space = self.task.space([algorithm]);
-        Ok(settled(&space, algorithm, self)?.0)
+        Ok(variant_to_plan(&space, algorithm, self)?.0)
     }
 
     /// Whether segments are chosen before the root. Where links cost the same and all ranks arrive
@@ -219,7 +220,7 @@ impl Evaluation<'_> {
     }
 
     /// The variant with its segments, if its schedule fits into the share of the memory.
-    fn with_segments(
+    fn with_chosen_segments(
         &self,
         variant: Variant,
         segments: &SegmentChoice,
@@ -235,7 +236,7 @@ impl Evaluation<'_> {
             let most = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
             max = most.map_or(max, |most| most.try_into().unwrap_or(max));
         }
-        let (variant, best) = segments.settle(variant, max)?;
+        let (variant, best) = segments.choose_for(variant, max)?;
         self.ensure_fits_memory(&variant)?;
         // An upper bound is no time of it.
         let is_known = |best: &Best| best.executed && best.time.is_finite();

@@ -107,18 +107,6 @@ impl PlanTask {
     }
 }
 
-/// Whether an algorithm that is refused for it might add in one tree all the same.
-fn is_of_size(reason: &Reason) -> bool {
-    matches!(
-        reason,
-        Reason::TooLong { .. }
-            | Reason::TooLongToTime { .. }
-            | Reason::TooManySteps { .. }
-            | Reason::FreeRoot { .. }
-            | Reason::Memory(_)
-    )
-}
-
 fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
     ensure!(
         points.iter().all(|point| point.rules.is_none()),
@@ -140,7 +128,8 @@ fn take_tree(points: &mut [Common], caller: &Caller) -> Result<()> {
             let (bits, time) = match task.in_one_tree(algorithm) {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
-                Err(refusal) if is_of_size(&refusal.reason) => {
+                // It might add in one tree all the same.
+                Err(refusal) if refusal.reason.is_of_size() => {
                     unproved.insert(name());
                     continue;
                 }

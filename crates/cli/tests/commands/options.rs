@@ -280,7 +280,8 @@ fn what_a_search_left_out_is_said_once() {
     assert_eq!(json(short).get("left_out"), None);
     // Of an algorithm that is not the fastest, the answer tells, too.
     let others = long.replace("two-tree", "two-tree,bi-greedy,binomial");
-    let faster = "a faster alternative: 1 other algorithm took too long to search whole";
+    let faster =
+        "a faster alternative: 1 other algorithm took too much time or memory to search whole";
     assert_eq!(
         notes(&others),
         format!("note: bi-greedy may have {faster}\n")

@@ -394,7 +394,7 @@ fn a_closed_pipe_is_not_an_error() {
             "50",
             "--json",
         ],
-        vec!["simulate", "reduce", "-p", "3000", "-v"],
+        vec!["simulate", "reduce", "-p", "3000", "-a", "binomial", "-v"],
     ] {
         let mut child = Process::new(env!("CARGO_BIN_EXE_oneport"))
             .args(&arguments)

@@ -10,14 +10,14 @@ use crate::plan::segments::{Split, even_size, is_better};
 ///
 /// Quick plans are made in the order of a lower bound of their times ([`lower_bound`], which most
 /// plans come close to), starting with uni-greedy's best size, until the bound exceeds the best
-/// time found or the steps of [`LIMITS`] are spent. Tried are even splits into all counts up to 64,
-/// and beyond into counts 1.6% apart. For few elements a comparison of all splits follows. `None`
-/// where times are not finite.
+/// time found or the steps of [`LIMITS`] are spent, which is said. Tried are even splits into all
+/// counts up to 64, and beyond into counts 1.6% apart. For few elements a comparison of all splits
+/// follows. `None` where times are not finite.
 pub(super) fn best(variant: &Variant) -> Result<Option<Best>> {
     let mut variant = variant.clone();
     variant.request = variant.algorithm.effective(&variant.request).into_owned();
     let request = &variant.request;
-    let Some(split) = best_split(request, &LIMITS)? else {
+    let Some((split, mut is_limited)) = best_split(request, &LIMITS)? else {
         return Ok(None);
     };
     // The full plan takes more effort than the quick plan of the comparison, and may be shorter.
@@ -31,18 +31,26 @@ pub(super) fn best(variant: &Variant) -> Result<Option<Best>> {
     let mut best = timed(split.segments(m)?)?;
     let even = best_uni_greedy(request.ranks, m, costs)?;
     // Even sizes are not among those that the search compares.
-    let transfers = even.segments.count().saturating_mul(request.ranks);
-    if is_better(even.time, best.0) && transfers <= MAX_COMPARED {
-        let even = timed(even.segments)?;
-        if is_better(even.0, best.0) {
-            best = even;
+    if is_better(even.time, best.0) {
+        let transfers = even.segments.count().saturating_mul(request.ranks);
+        if transfers <= MAX_COMPARED {
+            let even = timed(even.segments)?;
+            if is_better(even.0, best.0) {
+                best = even;
+            }
+        } else {
+            is_limited = true;
         }
     }
     let first = Best {
         segments: best.1,
         time: best.0,
         executed: true,
-        method: Method::Search,
+        method: if is_limited {
+            Method::LimitedSearch
+        } else {
+            Method::Search
+        },
     };
     improve(variant, first).map(Some)
 }
@@ -100,13 +108,15 @@ fn improve(mut variant: Variant, first: Best) -> Result<Best> {
 /// few plans are needed, because most of them reach the lower bound. `None` where times are not
 /// finite, or if its plan would be too long.
 pub(super) fn broadcast_phase(request: &Request) -> Option<Request> {
-    let split = best_split(request, &LIMITS_OF_PHASE).ok()??;
+    let (split, _) = best_split(request, &LIMITS_OF_PHASE).ok()??;
     let segments = split.segments(request.elements()).ok()?;
     let transfers = split.count.saturating_mul(request.ranks);
     (transfers <= LIMITS_OF_PHASE.transfers).then(|| request.clone().segments(segments))
 }
 
-fn best_split(request: &Request, limits: &Limits) -> Result<Option<Split>> {
+/// The best split by quick plans, and whether the limits left out others that may be better. `None`
+/// where times are not finite.
+fn best_split(request: &Request, limits: &Limits) -> Result<Option<(Split, bool)>> {
     let mut request = request.clone();
     let (p, m) = (request.ranks, request.elements());
     let time = |s: usize| (request.transfer_time(s), request.combine_time(s));
@@ -126,11 +136,20 @@ fn best_split(request: &Request, limits: &Limits) -> Result<Option<Split>> {
         }
         count += (count / 64).max(1);
     }
+    // Bounds are convex in the number of segments: more have larger ones if these do.
+    let more = splits
+        .last()
+        .map(|&(bound, _)| bound)
+        .filter(|_| count <= m);
     splits.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.size.cmp(&a.1.size)));
     let mut best = (greedy_time, first);
-    let (mut spent, mut longest_plan) = (0, 0);
+    let (mut spent, mut longest_plan, mut is_limited) = (0, 0, false);
     for (bound, split) in std::iter::once((0.0, first)).chain(splits) {
-        if bound >= best.0 || spent + longest_plan > limits.steps {
+        if bound >= best.0 {
+            break;
+        }
+        if spent + longest_plan > limits.steps {
+            is_limited = true;
             break;
         }
         if split.count.saturating_mul(p) > limits.transfers {
@@ -144,5 +163,6 @@ fn best_split(request: &Request, limits: &Limits) -> Result<Option<Split>> {
         spent += steps;
         longest_plan = longest_plan.max(steps);
     }
-    Ok(Some(best.1))
+    is_limited |= more.is_some_and(|bound| bound < best.0);
+    Ok(Some((best.1, is_limited)))
 }
