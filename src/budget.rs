@@ -88,6 +88,12 @@ pub mod quick {
     /// Transfers of a schedule.
     pub const MAX_TRANSFERS: usize = 1 << 14;
 
+    /// Transfers of a schedule that is stored to be simulated, although it can be streamed.
+    pub const MAX_STORED: usize = 1 << 19;
+
+    /// Ranks from which on it may be streamed: with fewer its steps are in the segments.
+    pub const MIN_STREAMED_RANKS: usize = 1 << 10;
+
     /// Steps of a schedule that is timed beside others.
     pub const MAX_STEPS: u64 = 1 << 16;
 
@@ -132,11 +138,12 @@ pub mod search {
     /// among thousands of ranks only the preferred use is timed.
     pub const MAX_WORK_OF_USES: u64 = 1 << 17;
 
-    /// Steps, and bytes of tables, of the schedules that are planned to compare roots: a few
-    /// seconds.
+    /// Steps, and bytes of tables, of the schedules that are planned to compare roots: up to a
+    /// minute where the planner takes no root, so that the request would be refused.
     pub const MAX_WORK_OF_ROOTS: u64 = 1 << 30;
 
-    /// Bytes of tables that take as long as a step, where a planner takes a root by itself.
+    /// As many bytes of tables a step counts as where a planner takes a root by itself: a second or
+    /// two in all.
     pub const TABLE_BYTES_OF_STEP: u64 = 64;
 
     /// Transfers, times the tries to choose them, of all plans of an algorithm that only chooses
@@ -170,6 +177,9 @@ pub mod search {
 
     /// Elements of a vector of which all unequal segments are compared.
     pub(crate) const ALL_COMPOSITIONS: usize = 16;
+
+    /// Ranks of a gossip, each of whose `p` ranks gets `p` vectors.
+    pub(crate) const MAX_GOSSIP: usize = 256;
 
     /// Spans of all messages of allgathers that are compared to find the best parts of unequal
     /// blocks: about a second.
@@ -276,7 +286,8 @@ pub(crate) mod trees {
     /// Ranks of one for links that differ.
     pub(crate) const MAX_LINKED: usize = 256;
 
-    /// Ranks of one for links that differ, which is compared beside others: half a second.
+    /// Ranks of one for links that differ whose trees have a largest number of children: half a
+    /// second.
     pub(crate) const MAX_LINKED_COMPARED: usize = 128;
 
     /// Bytes of what such a program keeps.

@@ -14,6 +14,9 @@ pub enum ErrorKind {
     /// A request that cannot be met: an unknown name, a root out of range, a segment of zero
     /// elements.
     Usage(String),
+    /// A request that is refused for its size: planning or timing what it asks for takes too long,
+    /// too much memory, or more than can be counted.
+    TooLarge(String),
     /// Input that is not a schedule (or profile, or cost file) at all.
     Malformed(String),
     /// A message between two ranks that the cost model does not link.
@@ -106,7 +109,10 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         matches!(
             *self.0,
-            ErrorKind::Usage(_) | ErrorKind::Malformed(_) | ErrorKind::NoLink { .. }
+            ErrorKind::Usage(_)
+                | ErrorKind::TooLarge(_)
+                | ErrorKind::Malformed(_)
+                | ErrorKind::NoLink { .. }
         )
     }
 
@@ -119,6 +125,11 @@ impl Error {
     /// An error of the kind [`ErrorKind::Usage`].
     pub fn usage(message: impl Into<String>) -> Self {
         ErrorKind::Usage(printable(message.into())).into()
+    }
+
+    /// An error of the kind [`ErrorKind::TooLarge`].
+    pub fn too_large(message: impl Into<String>) -> Self {
+        ErrorKind::TooLarge(printable(message.into())).into()
     }
 
     /// An error of the kind [`ErrorKind::Malformed`].
@@ -235,6 +246,7 @@ impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ErrorKind::Usage(message)
+            | ErrorKind::TooLarge(message)
             | ErrorKind::Malformed(message)
             | ErrorKind::Wrong(message)
             | ErrorKind::System(message) => fmt::Display::fmt(message, f),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::machine::Ports;
 use crate::schedule::collective::Kind;
 
@@ -45,8 +45,12 @@ pub enum Reason {
     Collective(Kind),
     /// The schedule has more steps than can be numbered.
     TooManySteps { ranks: usize, segments: usize },
-    /// It is planned for fewer ranks.
-    TooManyRanks { ranks: usize, max: usize },
+    /// It is planned for fewer ranks, perhaps only where links differ.
+    TooManyRanks {
+        ranks: usize,
+        max: usize,
+        links_differ: bool,
+    },
     /// The blocks of all ranks have more elements together than can be counted.
     BlocksOverflow { ranks: usize, elements: usize },
     /// Block sizes for a collective with one vector.
@@ -108,8 +112,9 @@ impl Refusal {
             Reason::BlocksOverflow { ranks, elements } => {
                 format!("{ranks} blocks of {elements} elements overflow")
             }
-            Reason::TooManyRanks { ranks, max } => {
-                format!("{it} is planned for at most {max} ranks, not {ranks}")
+            &Reason::TooManyRanks { ranks, max, links_differ } => {
+                let on = if links_differ { " where links differ" } else { "" };
+                format!("{it} is planned for at most {max} ranks{on}, not {ranks}")
             }
             Reason::OneVector => format!(
                 "{collective} has one vector, not a block for each rank: give its size alone"
@@ -160,6 +165,7 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Error {
         match refusal.reason {
             Reason::Invalid(error) | Reason::Planner(error) => error,
+            ref reason if reason.is_of_size() => Error::too_large(refusal.to_string()),
             _ => Error::usage(refusal.to_string()),
         }
     }
@@ -169,14 +175,16 @@ impl Reason {
     /// Whether planning or timing it takes too long or too much memory: the algorithm is one for
     /// the request all the same, and may be the fastest.
     pub fn is_of_size(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            Reason::Planner(error) => matches!(error.kind(), ErrorKind::TooLarge(_)),
             Reason::TooLong { .. }
-                | Reason::TooLongToTime { .. }
-                | Reason::TooManySteps { .. }
-                | Reason::FreeRoot { .. }
-                | Reason::Memory(_)
-        )
+            | Reason::TooLongToTime { .. }
+            | Reason::TooManySteps { .. }
+            | Reason::TooManyRanks { .. }
+            | Reason::FreeRoot { .. }
+            | Reason::Memory(_) => true,
+            _ => false,
+        }
     }
 
     /// Whether it is a restriction of the algorithm that others may not have.

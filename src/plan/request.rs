@@ -257,7 +257,8 @@ impl Request {
         self
     }
 
-    /// The cost model, for planners that depend on it.
+    /// The cost model in which times are computed, and by which ports, a free root and segments are
+    /// chosen; some planners depend on it, too. Without it alpha and beta are 1.
     #[must_use]
     pub fn cost(mut self, cost: CostModel) -> Request {
         self.cost = cost;

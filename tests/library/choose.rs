@@ -5,9 +5,9 @@ use oneport::plan::choose::{Choice, LeftOut, choose, with_best_segments};
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::segments::best_segment;
-use oneport::plan::space::{Evaluator, Model, Offer, Space, Variant, best_first};
+use oneport::plan::space::{Evaluator, Model, Offer, SegmentChoice, Space, Variant, best_first};
 use oneport::random::Generator;
-use oneport::{CostModel, Kind, Ports, Request};
+use oneport::{CostModel, ErrorKind, Kind, Ports, Request};
 
 use crate::support::cases::cases;
 
@@ -178,7 +178,8 @@ fn a_choice_counts_what_was_refused_for_its_size() {
         .cost(CostModel::new(10.0, 1.0));
     assert_eq!(choose(&request).unwrap().left_out, []);
     let free = request.free_root(true);
-    let too_long = registry::of(Kind::Gather).filter(|algorithm| {
+    let candidates = registry::candidates(Kind::Gather, free.get_cost(), 600);
+    let too_long = candidates.filter(|algorithm| {
         let refused = algorithm.accepts(&free).err();
         let refused = refused.or_else(|| with_best_segments(algorithm, &free).err());
         refused.is_some_and(|refusal| refusal.reason.is_of_size())
@@ -187,6 +188,95 @@ fn a_choice_counts_what_was_refused_for_its_size() {
     assert!(count > 0);
     let choice = choose(&free).unwrap();
     assert_eq!(choice.left_out, [LeftOut::Algorithms { count }]);
+}
+
+/// Limits of ranks are limits of the time that planning takes: what is refused for them counts,
+/// unless a bound shows that it is slower.
+#[test]
+fn a_choice_counts_what_is_planned_for_fewer_ranks() {
+    let counts = |request: Request| {
+        let left_out = choose(&request).unwrap().left_out.clone();
+        left_out.contains(&LeftOut::Algorithms { count: 1 })
+    };
+    let links = |ranks: usize| {
+        let matrix = |cost: fn(usize, usize) -> f64| {
+            let row = |from| (0..ranks).map(|to| Some(cost(from, to))).collect();
+            (0..ranks).map(row).collect()
+        };
+        CostModel::heterogeneous(Links {
+            alpha: matrix(|from, to| 1.0 + ((from * 5 + to * 3) % 7) as f64),
+            beta: matrix(|_, _| 1.0),
+            ..Links::default()
+        })
+    };
+    for (ranks, counted) in [(128, false), (129, true)] {
+        let request = Request::reduce(ranks, 10).cost(links(ranks).unwrap());
+        assert_eq!(counts(request), counted, "{ranks}");
+    }
+    // The gossip, which has fewer rounds and moves more.
+    for (ranks, alpha, counted) in [(257, 1e6, true), (257, 1.0, false), (256, 1e6, false)] {
+        let request = Request::scan(ranks, 1).ports(Ports::UNI);
+        let request = request.cost(CostModel::new(alpha, 1.0));
+        assert_eq!(counts(request), counted, "{ranks} {alpha}");
+    }
+}
+
+/// Trees that take `O(p^3)` to plan where copies cost more than messages.
+#[test]
+fn a_choice_counts_what_its_planner_refuses_for_its_size() {
+    let gather = |ranks: usize| {
+        let blocks: Vec<usize> = (0..ranks).map(|rank| rank % 7).collect();
+        Request::gather(ranks, 0)
+            .blocks(blocks)
+            .cost(CostModel::new(1000.0, 1.0).gamma_copy(2.0))
+    };
+    let request = gather(2501);
+    let refused = registry::candidates(Kind::Gather, request.get_cost(), 2501)
+        .filter_map(|algorithm| algorithm.plan(&request).err())
+        .filter(|error| matches!(error.kind(), ErrorKind::TooLarge(_)));
+    let count = refused.count();
+    assert!(count > 0);
+    let choice = choose(&request).unwrap();
+    assert_eq!(choice.left_out, [LeftOut::Algorithms { count }]);
+}
+
+/// Where the memory is small, fewer segments are tried, and the variant says so.
+#[test]
+fn segments_that_do_not_fit_into_memory_are_left_out() {
+    let two_tree = registry::find(Kind::Broadcast, "two-tree").unwrap();
+    let request = Request::broadcast(20, 10_000).cost(CostModel::new(10.0, 1.0));
+    let chosen = |max_transfers: usize| {
+        let variant = Variant::of(&two_tree, &request);
+        let (variant, best) = SegmentChoice::Best
+            .choose_for(variant, max_transfers)
+            .unwrap();
+        (variant.left_out, best.unwrap())
+    };
+    let (left_out, best) = chosen(usize::MAX);
+    assert_eq!(left_out, []);
+    let (left_out, limited) = chosen(best.segments.count() * 20 / 2);
+    assert_eq!(left_out, [LeftOut::Segments]);
+    assert!(limited.segments.count() <= best.segments.count() / 2);
+    assert!(limited.time > best.time);
+    assert_eq!(chosen(0).1.segments.count(), 1);
+}
+
+/// Given segments are timed for all roots as long as that does not take too long, whatever a search
+/// for segments would take.
+#[test]
+fn roots_are_compared_for_given_segments() {
+    // The last of the chain from rank 1 is rank 0, which arrives late.
+    let (late, alpha, beta, m) = (1e6, 10.0, 1.0, 1000);
+    let cost = CostModel::new(alpha, beta).arrivals([vec![late], vec![0.0; 99]].concat());
+    for count in [1, 2] {
+        let request = Request::broadcast(100, m)
+            .free_root(true)
+            .cost(cost.clone());
+        let request = request.segment_count(count);
+        let message = alpha + beta * (m / count) as f64;
+        let time = request.time("chain").unwrap();
+        assert_eq!(time, late + count as f64 * message, "{count}");
+    }
 }
 
 /// Segments that a search found are timed for all uses of the ports that the search compared.

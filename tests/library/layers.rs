@@ -354,7 +354,8 @@ fn crates_use_only_lower_crates() {
     }
 }
 
-/// No two files import each other, directly or through others, but a module and its children.
+/// No two files import each other, directly or through others, but a module and its children. What
+/// a module passes on from a file counts as the module's.
 #[test]
 fn files_have_no_cycle() {
     for of_crate in [None]

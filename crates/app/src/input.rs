@@ -77,7 +77,7 @@ impl Common {
                     let ranks = input.schedule.ranks();
                     let (cost, unit) = self.machine.cost(Some(ranks))?;
                     (input.cost, input.unit) = (self.delays.apply(cost, ranks)?, unit);
-                    input.info.choose_for(built_in.machine.cpu);
+                    input.info.set_chosen_for(built_in.machine.cpu);
                 }
                 Ok(input)
             }

@@ -8,6 +8,7 @@ mod vector;
 use anyhow::{Result, bail, ensure};
 use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
 use oneport::internal::budget::size::MAX_STEPS;
+use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{Algorithm, Planned};
 use oneport::plan::space::{Ranking, SegmentChoice, Variant, best_first};
@@ -225,9 +226,15 @@ impl PlanTask {
     /// be timed for each algorithm.
     fn in_common_order(&self, variant: Variant) -> Variant {
         let time = |variant: &Variant| self.model_time(variant).ok().flatten();
-        let as_fast = |same: &Variant| time(same).zip(time(&variant)).is_some_and(|(a, b)| a <= b);
-        let same = self.with_same_bits(&variant).filter(as_fast);
-        same.unwrap_or(variant)
+        let same = self.with_same_bits(&variant);
+        let timed = same.and_then(|same| Some((time(&same)? <= time(&variant)?, same)));
+        let Some((as_fast, same)) = timed else {
+            return variant;
+        };
+        let mut chosen = if as_fast { same } else { variant };
+        // That of the other form is known now.
+        chosen.left_out.retain(|&one| one != LeftOut::Time);
+        chosen
     }
 
     /// The form of a variant that gives all ranks the same bits of sums of floats, if it is another
@@ -267,16 +274,14 @@ impl PlanTask {
     }
 }
 
-pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64 {
-    ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2)
+/// How many steps its schedule has, at most.
+pub(crate) fn steps(variant: &Variant) -> u64 {
+    (variant.transfers() as u64).saturating_mul(2)
 }
 
 /// How many transfers, and computations beside them, are timed of the schedule.
 pub(crate) fn bar_length(variant: &Variant) -> u64 {
-    let (algorithm, request) = (&variant.algorithm, &variant.request);
-    // Each transfer consists of two steps.
-    let steps = steps(algorithm, request.ranks(), request.get_segments().count());
-    (steps / 2) << u32::from(request.get_cost().overlaps())
+    (variant.transfers() as u64) << u32::from(variant.request.get_cost().overlaps())
 }
 
 /// Returns the number of ranks: the given one, the one that the costs describe, or the default.

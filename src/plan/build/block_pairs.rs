@@ -42,7 +42,7 @@ impl BlockPairs {
             .and_then(|n| n.checked_mul(4))
             .and_then(|n| n.checked_add((0..p).map(|rank| blocks.elements(rank)).max()?));
         if max_len.is_none() {
-            return Err(Error::usage(format!(
+            return Err(Error::too_large(format!(
                 "{p} ranks with blocks of {largest} elements need buffers that are too large"
             )));
         }

@@ -36,7 +36,7 @@ pub(in crate::plan) fn over_blocks(
 /// Number of elements of as many vectors of `m` elements as there are `areas`.
 pub(in crate::plan) fn elements_of(areas: usize, m: usize) -> Result<usize> {
     m.checked_mul(areas).ok_or_else(|| {
-        Error::usage(format!(
+        Error::too_large(format!(
             "a vector of {m} elements leaves no room for {} as long as it",
             areas - 1
         ))

@@ -35,13 +35,14 @@
 
 use super::n_blocks;
 use super::schedule::Circulant;
+use crate::budget::search::MAX_GOSSIP;
 use crate::plan::exchange::gossip;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     name: "census",
     ranks_agree: |p, _| p <= 2,
-    has_common_order: |p| p <= gossip::MAX_RANKS,
+    has_common_order: |p| p <= MAX_GOSSIP,
     same_as: |request| request.same_bits.then_some(&gossip::IN_COMMON_ORDER),
     k_ported: true,
     schedule_table: None,

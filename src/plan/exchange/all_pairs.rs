@@ -127,7 +127,7 @@ fn programs(
     let longest = parts.iter().map(|part| part.len).max().unwrap_or(0);
     let len = longest.checked_mul(p).and_then(|n| n.checked_add(elements));
     if len.is_none() {
-        return Err(Error::usage(format!(
+        return Err(Error::too_large(format!(
             "{p} vectors of {elements} elements need buffers that are too large"
         )));
     }

@@ -108,7 +108,8 @@ fn best(candidates: &'static [Row], request: &Request) -> Result<Schedule> {
     let algorithms: Vec<_> = candidates.iter().filter(short).map(Algorithm::of).collect();
     let space = Space::among(&algorithms, request);
     let mut ranking = best_first(&space, &Model);
-    // Of equal times even a rounding error decides, as when the trees of sums were published.
+    // Among equal times a rounding error decides: so the trees were chosen whose float sums have
+    // the bits that are documented.
     (ranking.choices).sort_by(|a, b| a.time.total_cmp(&b.time));
     ranking.best(Some(request.kind))?.plan()
 }

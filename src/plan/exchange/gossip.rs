@@ -27,6 +27,7 @@
 //! Example, scan, `p = 3`: the vectors `v0`, `v1` and `v2` are gathered everywhere; rank 1 combines
 //! `v0` and `v1`, rank 2 all three.
 
+use crate::budget::search::MAX_GOSSIP;
 use crate::plan::choose;
 use crate::plan::prelude::*;
 
@@ -57,12 +58,21 @@ pub(in crate::plan) const IN_COMMON_ORDER: Row = Row {
     ..ALLREDUCE
 };
 
-/// Limit for the number of ranks: a gossip among more of them moves too much to be the fastest.
-pub(in crate::plan) const MAX_RANKS: usize = 256;
+/// The last rank gets all that the others have: a vector, or a block for each rank.
+fn min_received(request: &Request) -> usize {
+    let p = request.ranks;
+    let held = match (&request.blocks, request.kind) {
+        (Some(_), _) => 0,
+        (None, Kind::Alltoall) => p.saturating_mul(request.elements()),
+        (None, _) => request.elements(),
+    };
+    p.saturating_sub(1).saturating_mul(held)
+}
 
 const fn gossip(collective: Kind, plan: fn(&Request) -> Result<Schedule>) -> Row {
     Row {
-        max_ranks: Some(MAX_RANKS),
+        max_ranks: Some(MAX_GOSSIP),
+        min_received,
         for_arrivals: true,
         transfers: row::for_each_pair,
         planning_work: 16,

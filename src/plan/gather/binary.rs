@@ -60,6 +60,7 @@ use crate::plan::gather::row::{table_of_pairs, tree_rows};
 tree_rows!(
     GATHER, SCATTER: "binary", tree {
         best_root: crate::plan::registry::BestRoot::Own,
+        max_ranks_with_links: Some(crate::budget::trees::MAX_LINKED),
         tables: table_of_pairs,
         source: "Träff, optimal gather trees, Fig. 7; O(p^2) by oneport",
         rounds: "those of the best binary tree in rank order",

@@ -185,7 +185,7 @@ impl<'a> RangeCells<'a> {
                     (j + 1..p).map(|r| self.offers((a, j), &roots, r)).collect();
                 count += after.iter().map(|o| o.0.len()).sum::<usize>();
                 if count > MAX_KEPT_BYTES / size_of::<SenderOffer>() {
-                    return Err(Error::usage(format!(
+                    return Err(Error::too_large(format!(
                         "{p} ranks with links as different as these need more than 4 GiB: take fewer ranks"
                     )));
                 }

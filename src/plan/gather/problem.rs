@@ -9,7 +9,7 @@ pub(super) fn ensure_few(ranks: usize, max: usize, what: &str) -> Result<()> {
     if ranks <= max {
         return Ok(());
     }
-    Err(Error::usage(format!(
+    Err(Error::too_large(format!(
         "{ranks} ranks are more than the {max} for which {what}"
     )))
 }

@@ -40,14 +40,14 @@ use super::optimal::table::Ranges;
 use super::tree::Received;
 use super::tree_costs::TreeCosts;
 use super::{GatherProblem, GatherTree, fastest, heterogeneous};
-use crate::budget::trees::MAX_LINKED_COMPARED;
+use crate::budget::trees::MAX_LINKED;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::plan::prelude::*;
 
 tree_rows!(
     GATHER, SCATTER: "rank-ordered", tree {
         best_root: crate::plan::registry::BestRoot::Own,
-        max_ranks_with_links: Some(MAX_LINKED_COMPARED),
+        max_ranks_with_links: Some(MAX_LINKED),
         tables: table_of_pairs,
         source: "Träff, optimal gather trees, Definition 3; O(p^2) by oneport",
         rounds: "those of the best tree in rank order",

@@ -193,7 +193,7 @@ impl<'m> Alltoall<'m> {
         let n = machine.nodes[0].len();
         let areas = machine.request.ranks + n + 2;
         if machine.whole.len.checked_mul(areas).is_none() {
-            return Err(Error::usage(format!(
+            return Err(Error::too_large(format!(
                 "blocks of {} elements leave no room for {areas} times as many",
                 machine.whole.len
             )));

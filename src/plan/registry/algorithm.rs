@@ -194,14 +194,22 @@ impl Algorithm {
         } else {
             1
         };
-        if let Some(max) = self.max_ranks.filter(|&max| ranks > max) {
-            return Err(Reason::TooManyRanks { ranks, max });
+        let links_differ = request.cost.links().is_some();
+        let with_links = self.max_ranks_with_links.filter(|_| links_differ);
+        for (most, links_differ) in [(self.max_ranks, false), (with_links, true)] {
+            if let Some(max) = most.filter(|&max| ranks > max) {
+                return Err(Reason::TooManyRanks {
+                    ranks,
+                    max,
+                    links_differ,
+                });
+            }
         }
         if (self.transfers)(ranks, segments) > MAX_TRANSFERS {
             return Err(Reason::TooManySteps { ranks, segments });
         }
         self.check_blocks(request)?;
-        if self.uniform_links_only && request.cost.links().is_some() {
+        if self.uniform_links_only && links_differ {
             return Err(Reason::Links);
         }
         let ports = request.ports;

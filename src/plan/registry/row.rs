@@ -71,6 +71,8 @@ pub struct Row {
     /// For `(p, k)`, `p` ranks with `k` ports each: the number of messages on a chain that each of
     /// its schedules has, of any number of segments. 0 says nothing.
     pub(in crate::plan) min_rounds: fn(usize, usize) -> usize,
+    /// The number of elements that some rank receives at least, or sends. 0 says nothing.
+    pub(in crate::plan) min_received: fn(&Request) -> usize,
     pub(in crate::plan) best_root: BestRoot,
     pub(in crate::plan) planner: Planner,
     /// The algorithm that has the same schedule for a request, if one does: that one plans it.
@@ -341,6 +343,7 @@ pub(in crate::plan) const fn planned_by(
         max_ranks: None,
         max_ranks_with_links: None,
         min_rounds: |_, _| 0,
+        min_received: whole_vector,
         schedule_table: None,
         best_root: BestRoot::First,
         planner,
@@ -349,6 +352,15 @@ pub(in crate::plan) const fn planned_by(
         covered_ranks: |p| p,
         best_segment: BestSegment::Search,
         published: None,
+    }
+}
+
+/// What each rank except the root receives of a vector that all ranks get or give (in a reduction
+/// it sends it).
+fn whole_vector(request: &Request) -> usize {
+    match request.kind {
+        Kind::Broadcast | Kind::Reduce | Kind::Allreduce => request.elements(),
+        _ => 0,
     }
 }
 

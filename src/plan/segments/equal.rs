@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use super::Split;
 use super::published::SymbolValues;
 use crate::budget::search;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::machine::numbers::truncated;
 use crate::plan::registry::{Algorithm, BestSegment};
-use crate::plan::space::{TimesOf, Variant, first_of_least, variants};
+use crate::plan::space::{SegmentChoice, TimesOf, Variant, first_of_least, variants};
 use crate::plan::{Request, Segments};
 
 /// The best segments found.
@@ -42,7 +42,8 @@ pub enum Method {
     /// A search compared some of them.
     Search,
     /// A formula or a search compared some of them, and left out others that exceed its limits:
-    /// schedules that take too long to simulate, more than 2^22 segments. These may be better.
+    /// schedules that take too long to simulate or too much memory, more than 2^22 segments. These
+    /// may be better.
     LimitedSearch,
 }
 
@@ -82,14 +83,15 @@ pub enum Method {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
-    let variants = variants(algorithm, request.whole().into_owned(), TimesOf::Request)?;
+    let request = request.whole().into_owned();
+    let variants = variants(algorithm, request, &SegmentChoice::Best, TimesOf::Request)?;
     let best = variants.map(|variant| variant.best_segments(usize::MAX));
     first_of_least(best, |best| best.time)
 }
 
 impl Variant {
     /// As [`best_segment`], of this variant, for a memory that holds schedules of at most
-    /// `max_transfers` transfers: it refuses a search that needs a schedule of more.
+    /// `max_transfers` transfers: of several segments it tries none of more.
     pub(in crate::plan) fn best_segments(&self, max_transfers: usize) -> Result<Best> {
         self.algorithm.accepts(&self.request)?;
         let mut variant = self.clone();
@@ -181,9 +183,9 @@ struct TriedSegments {
     times: BTreeMap<Split, (f64, bool)>,
     simulated: usize,
     max_simulated: usize,
-    /// Whether a split was left out because of the limits of simulations.
+    /// Whether a split was left out because of the limits of simulations, or of memory.
     limited: bool,
-    /// Transfers of the longest schedule that can be stored.
+    /// Transfers of the longest schedule of several segments that can be stored.
     max_transfers: usize,
 }
 
@@ -232,21 +234,17 @@ impl TriedSegments {
         if self.times.contains_key(&split) {
             return Ok(());
         }
+        if split.count > search::MAX_SEGMENTS {
+            self.limited = true;
+            return Ok(());
+        }
         self.variant.request.segments = split.segments(self.variant.request.elements())?;
         let transfers = split.count.saturating_mul(self.variant.request.ranks);
         let simulated = self.simulated.saturating_add(transfers);
         let is_short = transfers <= search::MAX_SIMULATED && simulated <= self.max_simulated;
         let time = if let Some(time) = self.variant.closed_form() {
             (time, true)
-        } else if split.count == 1 || is_short {
-            if transfers > self.max_transfers {
-                return Err(Error::usage(format!(
-                    "the search for the best segment size of {} needs schedules of {transfers} transfers, more than the {} that fit into memory: \
-                     give a segment size instead",
-                    self.variant.algorithm.name(),
-                    self.max_transfers
-                )));
-            }
+        } else if split.count == 1 || is_short && self.variant.transfers() <= self.max_transfers {
             self.simulated = simulated;
             (self.variant.time()?, true)
         } else {
@@ -302,13 +300,11 @@ impl TriedSegments {
         let (m, ranks) = (self.variant.request.elements(), self.variant.request.ranks);
         // On average a split has half as many segments as there are elements.
         let work = (self.variant.algorithm.transfers)(ranks, m).saturating_mul(m.div_ceil(2));
-        let mut method = if self.limited {
-            Method::LimitedSearch
-        } else {
-            first.method
-        };
-        let mut splits: Vec<_> = if work <= search::MAX_EXHAUSTIVE {
+        let mut method = first.method;
+        let splits: Vec<_> = if work <= search::MAX_EXHAUSTIVE {
             method = Method::Exhaustive;
+            // All of them are tried now, of which some may have been left out before.
+            self.limited = false;
             Split::all(m).collect()
         } else {
             let eighth = (self.simulated / 8).max(search::MAX_EXHAUSTIVE);
@@ -317,10 +313,11 @@ impl TriedSegments {
             let counts = count.saturating_sub(1).max(1)..=(count + 1).min(m);
             counts.map(|count| Split::of_count(m, count)).collect()
         };
-        let max_count = search::MAX_SEGMENTS.min(self.max_transfers / ranks);
-        splits.retain(|split| split.count <= max_count);
         for split in splits {
             self.try_split(split)?;
+        }
+        if self.limited {
+            method = Method::LimitedSearch;
         }
         Ok(if is_better(self.best_split().1, first.time) {
             self.best(method)?
@@ -347,22 +344,22 @@ impl TriedSegments {
     /// then tries the neighbours of the result.
     fn search(&mut self) -> Result<()> {
         let m = self.variant.request.elements();
-        let (mut count, mut min_time, mut worse) = (1, f64::INFINITY, 0);
-        // More segments only add start-up times: after three doublings without a gain, further ones
-        // cannot gain.
-        while count <= m
-            && count.saturating_mul(self.variant.request.ranks)
-                <= search::MAX_SIMULATED.max(self.variant.request.ranks)
-            && worse < 3
-        {
+        let (mut count, mut least, mut worse) = (1, f64::INFINITY, 0);
+        // More segments only add start-up times: after three doublings without a gain, or from a
+        // lower bound on that is no gain, further ones cannot gain.
+        while count <= m && worse < 3 && self.min_time(count)? < least {
+            if count.saturating_mul(self.variant.request.ranks)
+                > search::MAX_SIMULATED.max(self.variant.request.ranks)
+            {
+                self.limited = true;
+                break;
+            }
             let time = self.time_of(even_size(m, count))?;
             let time = time.unwrap_or(f64::INFINITY);
-            worse = if time < min_time { 0 } else { worse + 1 };
-            min_time = min_time.min(time);
+            worse = if time < least { 0 } else { worse + 1 };
+            least = least.min(time);
             count *= 2;
         }
-        // The last number was the best one so far, and more might be better.
-        self.limited |= count <= m && worse == 0;
         let best = self.best_split().0.count;
         let (mut low, mut high) = ((best / 2).max(1), (2 * best).min(m));
         while high - low > 4 {
@@ -384,6 +381,13 @@ impl TriedSegments {
             self.try_size(size)?;
         }
         Ok(())
+    }
+
+    /// A lower bound of the times with at least so many segments.
+    fn min_time(&self, count: usize) -> Result<f64> {
+        let m = self.variant.request.elements();
+        let split = Split::of_size(m, even_size(m, count.min(search::MAX_SEGMENTS)));
+        Ok(self.variant.with_segments(split.segments(m)?).min_time())
     }
 
     fn time_of(&mut self, size: usize) -> Result<Option<f64>> {

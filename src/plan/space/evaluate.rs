@@ -5,10 +5,10 @@ use std::ops::Deref;
 
 use super::space::{SegmentChoice, Space, TimesOf, variants};
 use super::variant::{LeftOut, Variant};
+use crate::plan::Segments;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::Algorithm;
 use crate::plan::segments::{Best, Method};
-use crate::plan::{Request, Segments};
 
 /// A [`Variant`] with its time.
 #[derive(Debug, Clone)]
@@ -28,7 +28,8 @@ impl Deref for Choice {
     }
 }
 
-/// A variant with its segments, and its time if the search for these has found it.
+/// A variant with its segments, and its time: `None` if the search for these has not found it, or
+/// where it is larger than a limit of the caller.
 pub type Settled = (Variant, Option<f64>);
 
 /// An algorithm in a search.
@@ -48,17 +49,15 @@ pub type Variants<'a> = Box<dyn ExactSizeIterator<Item = Variant> + 'a>;
 
 /// What a search minimizes.
 pub trait Evaluator: Sync {
-    /// The variants of an algorithm to compare, apart from their segments.
+    /// The variants of an algorithm of a space to compare, apart from their segments.
     fn variants<'a>(
         &'a self,
         algorithm: &'a Algorithm,
-        request: &'a Request,
+        space: &'a Space<'_>,
     ) -> Result<Variants<'a>, Refusal> {
-        Ok(Box::new(variants(
-            algorithm,
-            request.clone(),
-            TimesOf::Request,
-        )?))
+        let request = space.request.clone().into_owned();
+        let all = variants(algorithm, request, &space.segments, TimesOf::Request)?;
+        Ok(Box::new(all))
     }
 
     /// The variant with the segments to compare it with.

@@ -1,60 +1,33 @@
 //! The search for the fastest variant: [`best_first`].
 //!
 //! Each algorithm of a [`Space`] is evaluated for all uses of its ports and all roots, with the
-//! segments that are best for these. What takes long is put off: it is evaluated after all others,
-//! in the order of lower bounds, and only as far as it may win. What takes too long is left out, or
-//! refused ([`Reason::is_of_size`]): a [`Choice`] says so ([`LeftOut`]), and commands note it.
-//! [`Request::plan_best`], [`Request::plan`] and [`Request::time`] have no place for it. Nobody
-//! says what planners leave out that search themselves (below): of the parts of `hier`, `lane`,
-//! `composed` and `gossip` what their searches left out, and algorithms whose schedules are too
-//! long to compare (`budget::search::is_short`; not of `gossip`); uses of the ports for the
-//! broadcast of a multicast, and for those that allreduces compare.
+//! segments that are best for these. What takes long is put off (`Space::takes_long`): it is
+//! evaluated after all others, in the order of lower bounds, and not at all where a bound shows
+//! that it does not win; a simulation (not a search for segments) ends where it shows that. What
+//! takes too long is left out, or refused ([`Reason::is_of_size`]): a [`Choice`] says so, and
+//! commands note it. What is not said stands at [`LeftOut`].
 //!
 //! [`Request::plan_best`] comes to a time so:
 //!
 //! - [`choose`] makes the [`Space`] and searches it by [`best_first`], with [`Model`];
-//! - `offer` makes each algorithm an [`Offer`] by its variant ([`variant_to_plan`]: the only one,
-//!   or the fastest, `fastest_within`); those put off come after all;
-//! - [`Evaluator::settle`] gives a variant its segments. If it searches for them
-//!   (`plan/segments/equal.rs`), it times all that it tries (`try_split`) and has the best one's
-//!   time, unless these are of unequal sizes, or an upper bound is all that it knows. Some rows
-//!   search by themselves (`BestSegment::Own`; uni-greedy has an evaluator, too); where a variant
-//!   takes another time on its ports than on those that it is planned for (`takes_time_of_used`), a
+//! - `offer` gives each algorithm its variant ([`variant_to_plan`]: the only one, or the fastest,
+//!   `fastest_within`), or puts it off;
+//! - [`Evaluator::settle`] gives a variant its segments. A search for them
+//!   (`plan/segments/equal.rs`) times all that it tries (`try_split`) and has the best one's time,
+//!   unless these are of unequal sizes, or an upper bound is all that it knows. Some rows search by
+//!   themselves (`BestSegment::Own`; uni-greedy has an evaluator, too); where a variant takes
+//!   another time on its ports than on those that it is planned for (`takes_time_of_used`), a
 //!   shorter search begins with the best ones for these (`improved`);
 //! - [`Evaluator::time`] times what has no time yet;
 //! - either ends in steps 1 and 2 below.
 //!
-//! Others come with differences:
+//! Commands have an [`Evaluator`] of their own: `Evaluation` in `crates/app/src/task/evaluation.rs`
+//! says what differs. A native run on known cores may ask the native estimate
+//! (`crates/measure/src/estimate/choice.rs`). [`Request::time`] begins lower, with the segments of
+//! the request: [`Algorithm::time`] takes the best of the row's [`variants`], a use of the ports
+//! and a root each.
 //!
-//! - All commands that plan (`PlanTask`, `crates/app/src/task.rs`) have an evaluator (`Evaluation`,
-//!   `task/evaluation.rs`) that looks at memory and progress, too. Where nodes share ports it times
-//!   stored schedules, and searches for segments as if they shared none, before the root where it
-//!   can (`knows_segments`). It times schedules of any length, or refuses them, where [`Model`] may
-//!   have an upper bound ([`LeftOut::Time`]). They choose the parts of a composition once, for the
-//!   request (`task/selection.rs`), [`choose`] for each variant.
-//! - Those that plan one schedule (`PlanTask::choose`) leave out algorithms that do not split the
-//!   vector where several segments are given (`candidates`). The time that they print is that of
-//!   the schedule, simulated once more.
-//! - Sums of floats have two forms in commands, one in [`choose`]: the one with the same bits on
-//!   all ranks is taken where it takes less time, of each variant (`Evaluation::in_faster_order`),
-//!   and of the chosen one where it takes as much (`in_common_order`).
-//! - A native run whose options give no costs chooses under those of a built-in profile
-//!   (`run/limits.rs`), and shows the model time of those that `simulate` has. On threads it may
-//!   ask the native estimate first (`on_cores`; `crates/measure/src/estimate/choice.rs`).
-//! - `compare` asks for the variant of each algorithm (`Evaluation::variant_of`), and times that by
-//!   `Planned::timed`, stored first unless it streams (`PlanTask::streams`); under many arrivals as
-//!   `compare/late.rs` says.
-//! - A family of one tree (`--same-bits=tree`) is made in `task/family.rs`; `--rules` replaces the
-//!   algorithms by the one that a file of rules selects (`task/selection.rs`).
-//! - `simulate` of many ranks streams what is too long to store (`simulate/stream.rs`), but not
-//!   where it takes another time than on the used ports.
-//! - Guidelines search all rows that are made for the costs, with free copies, by [`best_first`];
-//!   `Profile::choose` asks the native estimate, or [`choose`]; `measure::compare` has
-//!   [`with_best_segments`]; synthesis and `tune` ask the library, too.
-//!
-//! [`Request::time`] begins lower, with the segments of the request: [`Algorithm::time`] takes the
-//! best of the row's [`variants`], a use of the ports and a root each. Of a variant,
-//! [`Variant::time_within`] asks
+//! Of a variant, [`Variant::time_within`] asks
 //!
 //! 1. [`Variant::closed_form`]: the formula of the row, or of the one with the same schedule
 //!    (`Algorithm::planned_as`), where [one holds](Algorithm::closed_form); its messages cost what
@@ -74,18 +47,19 @@
 //! planned twice where copies overlap communication, and those rows that look at late arrivals also
 //! without these, and the faster schedule is taken.
 //!
-//! Among times that are equal up to rounding, the earlier algorithm wins: the first in the registry
-//! (`wins`, and [`fastest_first`] in `compare`, too).
+//! Among times that are equal up to rounding, the first in the order of the registry wins (`wins`,
+//! and [`fastest_first`] in `compare`, too), of its uses of the ports and roots the first
+//! (`first_of_least`). The phases of `composed` are an exception, for the sake of their bits.
 
 use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
-use super::space::{Space, TimesOf, first_of_least, variants};
+use super::space::{SegmentChoice, Space, TimesOf, first_of_least, variants};
 use super::variant::{LeftOut, Variant};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
+use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::{self, Algorithm, Planned};
 use crate::plan::segments::{Published, is_better, with_rounding};
-use crate::plan::{Request, Segments};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
@@ -144,7 +118,7 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
         if !wins((min_time, i), best) {
             continue;
         }
-        let variants = evaluator.variants(&space.algorithms[i], &space.request);
+        let variants = evaluator.variants(&space.algorithms[i], space);
         let limit = with_rounding(best.0);
         match variants.and_then(|all| fastest_within(all, space, evaluator, limit)) {
             Ok(settled) => add(i, settled, &mut best),
@@ -193,9 +167,7 @@ pub fn fastest_first<T>(items: Vec<T>, time: impl Fn(&T) -> f64) -> Vec<T> {
 
 /// A lower bound of the times of all variants of an algorithm.
 fn min_time<E: Evaluator>(space: &Space<'_>, algorithm: &Algorithm, evaluator: &E) -> f64 {
-    let whole = || Segments::whole(space.request.elements());
-    let segments = space.segments.known().cloned().unwrap_or_else(whole);
-    evaluator.min_time(&Variant::of(algorithm, &space.request).with_segments(segments))
+    evaluator.min_time(&space.open_variant(algorithm))
 }
 
 /// The fastest variant of an algorithm, unless finding it takes long.
@@ -204,18 +176,16 @@ fn offer<E: Evaluator>(
     algorithm: &Algorithm,
     evaluator: &E,
 ) -> Result<Offer, Refusal> {
-    if space.search_takes_long(algorithm) {
+    if space.takes_long(algorithm) {
         algorithm.accepts(&space.request)?;
         let min_time = min_time(space, algorithm, evaluator);
-        if min_time > 0.0 {
+        // A search for segments has no limit that could end it.
+        if min_time > 0.0 || !space.searches_segments(algorithm) {
             return Ok(Offer::Deferred(min_time));
         }
     }
-    let (variant, time) = variant_to_plan(space, algorithm, evaluator)?;
-    if time.is_none() && !space.searches_segments(algorithm) && variant.takes_long() {
-        return Ok(Offer::Deferred(evaluator.min_time(&variant)));
-    }
-    let (variant, time) = timed_within((variant, time), evaluator, f64::INFINITY)?;
+    let settled = variant_to_plan(space, algorithm, evaluator)?;
+    let (variant, time) = timed_within(settled, evaluator, f64::INFINITY)?;
     let time = time.expect(ANY_TIME);
     Ok(Offer::Timed(Choice { variant, time }))
 }
@@ -229,7 +199,7 @@ pub fn variant_to_plan<E: Evaluator>(
     algorithm: &Algorithm,
     evaluator: &E,
 ) -> Result<Settled, Refusal> {
-    let mut variants = evaluator.variants(algorithm, &space.request)?;
+    let mut variants = evaluator.variants(algorithm, space)?;
     if variants.len() > 1 {
         return fastest_within(variants, space, evaluator, f64::INFINITY);
     }
@@ -375,9 +345,10 @@ impl Request {
         choose(&self.clone().cost(machine.clone()))?.plan()
     }
 
-    /// Model time of the algorithm with this name, with the segments of the request, where
-    /// [`Request::plan_best`] searches for them: [`registry::find`], then [`Algorithm::time`]. Up
-    /// to rounding errors it is the time of the schedule in a simulation.
+    /// Model time of the algorithm with this name in the request's cost model, with the segments of
+    /// the request, where [`Request::plan_best`] searches for them: [`registry::find`], then
+    /// [`Algorithm::time`], which see. Up to rounding errors it is the time in a simulation of the
+    /// schedule that [`Request::plan`] gives, with its root if that is free.
     ///
     /// ```
     /// use oneport::{CostModel, Request};
@@ -408,8 +379,17 @@ impl Algorithm {
         self.fastest_variant(request)?.planned()
     }
 
+    /// For each use of the ports, for each root. Of these an infinite time is no error here.
+    fn variants_as_given(
+        &self,
+        request: &Request,
+    ) -> Result<impl ExactSizeIterator<Item = Variant> + use<'_>, Refusal> {
+        let segments = SegmentChoice::Given(request.segments.clone());
+        variants(self, request.clone(), &segments, TimesOf::Request)
+    }
+
     fn fastest_variant(&self, request: &Request) -> Result<Variant> {
-        let mut variants = variants(self, request.clone(), TimesOf::Request)?;
+        let mut variants = self.variants_as_given(request)?;
         if variants.len() == 1 {
             return Ok(variants.next().expect(ONE_AT_LEAST));
         }
@@ -421,10 +401,13 @@ impl Algorithm {
     /// this request, which equals the simulated time up to rounding errors, by planning and
     /// simulation otherwise. A simulation is linear in the number of steps, planning may take
     /// longer: the [planners](crate::plan) state it. It is infinite if a message has no link.
+    ///
+    /// # Errors
+    /// As [`Algorithm::plan`], where there is no closed form; also if the root is free and the
+    /// search for the best takes too long ([`Reason::FreeRoot`]).
     pub fn time(&self, request: &Request) -> Result<f64> {
-        let timed =
-            variants(self, request.clone(), TimesOf::Request)?.map(|variant| variant.time());
-        first_of_least(timed, |time| *time)
+        let timed = self.variants_as_given(request)?;
+        first_of_least(timed.map(|variant| variant.time()), |time| *time)
     }
 
     /// The closed form of its time as executed, which a simulation equals up to rounding errors.

@@ -25,6 +25,7 @@ use crate::machine::Ports;
 use crate::machine::numbers::index;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::{self, Algorithm, BestRoot};
+use crate::plan::segments::is_better;
 use crate::plan::{Request, Segments};
 
 /// The segments of the algorithms that split the vector. Others take the request as it is.
@@ -84,13 +85,23 @@ impl<'a> Space<'a> {
         algorithm.segmented && self.segments.known().is_none()
     }
 
-    /// Whether the search for the best segments of the algorithm may simulate many transfers: it is
-    /// deferred, since a lower bound or a part of the simulation may show that it cannot win.
-    pub(super) fn search_takes_long(&self, algorithm: &Algorithm) -> bool {
-        let transfers = (algorithm.transfers)(self.request.ranks, 1);
-        self.searches_segments(algorithm)
-            && !algorithm.searches_root(&self.request)
-            && transfers.saturating_mul(index(search::SCHEDULES)) > quick::MAX_TRANSFERS
+    /// The algorithm with the given segments, or the whole vector: it has a lower bound for all its
+    /// variants.
+    pub(super) fn open_variant(&self, algorithm: &Algorithm) -> Variant {
+        let whole = || Segments::whole(self.request.elements());
+        let segments = self.segments.known().cloned().unwrap_or_else(whole);
+        Variant::of(algorithm, &self.request).with_segments(segments)
+    }
+
+    /// Whether evaluating the algorithm may simulate many transfers, or fill large tables.
+    pub(super) fn takes_long(&self, algorithm: &Algorithm) -> bool {
+        let open = self.open_variant(algorithm);
+        if self.searches_segments(algorithm) {
+            let transfers = open.transfers().saturating_mul(index(search::SCHEDULES));
+            transfers > quick::MAX_TRANSFERS
+        } else {
+            open.takes_long()
+        }
     }
 }
 
@@ -103,8 +114,8 @@ pub enum TimesOf {
     NodePorts,
 }
 
-/// The variants of an algorithm for a request, with its segments: for each use of the ports, for
-/// each root.
+/// The variants of an algorithm for a request, for each use of the ports, for each root, before
+/// these `segments` are chosen for them.
 ///
 /// # Errors
 /// The request is refused, or the search for the root would take too long and the planner takes
@@ -112,6 +123,7 @@ pub enum TimesOf {
 pub fn variants<'a>(
     algorithm: &'a Algorithm,
     request: Request,
+    segments: &SegmentChoice,
     times: TimesOf,
 ) -> Result<impl ExactSizeIterator<Item = Variant> + use<'a>, Refusal> {
     algorithm.accepts(&request)?;
@@ -120,7 +132,7 @@ pub fn variants<'a>(
         TimesOf::NodePorts => algorithm.has_free_root(&request),
     };
     let ranks = request.ranks;
-    let too_long = searches && algorithm.has_too_many_roots(&request, times);
+    let too_long = searches && algorithm.has_too_many_roots(&request, segments, times);
     if too_long && !algorithm.takes_root(&request) {
         return Err(algorithm.refusal(&request, Reason::FreeRoot { ranks }));
     }
@@ -197,17 +209,25 @@ impl Algorithm {
 
 /// Which root is taken where the request leaves it open.
 impl Algorithm {
-    /// Whether evaluating all roots takes too long: a second or two where the planner takes a root.
-    fn has_too_many_roots(&self, request: &Request, times: TimesOf) -> bool {
-        let (ranks, segments) = (request.ranks, request.segments.count());
+    /// Whether evaluating all roots takes too long. Where the request would be refused, no segments
+    /// count that a search may find.
+    fn has_too_many_roots(
+        &self,
+        request: &Request,
+        segments: &SegmentChoice,
+        times: TimesOf,
+    ) -> bool {
+        let ranks = request.ranks;
         let takes_root = self.takes_root(request);
-        let (schedules, segments) =
-            if takes_root && times == TimesOf::Request && self.segmented && segments == 1 {
-                (search::SCHEDULES, request.elements().min(search::SEGMENTS))
-            } else {
-                (1, segments)
-            };
-        let mut work = self.work(ranks, segments, schedules);
+        let searches = takes_root && self.segmented && times == TimesOf::Request;
+        let found = |count: usize| count.saturating_mul(ranks) <= search::MAX_SIMULATED;
+        let (schedules, count) = match segments.known().map(Segments::count) {
+            Some(count) if takes_root || !found(count) => (1, count),
+            None if searches => (search::SCHEDULES, request.elements().min(search::SEGMENTS)),
+            _ => (1, 1),
+        };
+        let planned_as = self.planned_as(request);
+        let mut work = planned_as.work(ranks, count, schedules);
         if takes_root {
             work = work.saturating_mul(search::TABLE_BYTES_OF_STEP);
             // The trees on a heterogeneous platform take that much.
@@ -215,7 +235,7 @@ impl Algorithm {
                 work = work.saturating_add((ranks as u64).saturating_pow(4));
             }
         }
-        let work = work.saturating_add((self.tables)(ranks));
+        let work = work.saturating_add((planned_as.tables)(ranks));
         work.saturating_mul(ranks as u64) > search::MAX_WORK_OF_ROOTS
     }
 
@@ -255,14 +275,15 @@ impl Algorithm {
     }
 }
 
-/// The first of the results with the smallest `time`, or the first error if all are errors.
+/// The first of the results with the smallest `time`, up to rounding, or the first error if all are
+/// errors.
 pub(in crate::plan) fn first_of_least<T, E>(
     results: impl Iterator<Item = Result<T, E>>,
     time: impl Fn(&T) -> f64,
 ) -> Result<T, E> {
     let better = |best: Result<T, E>, next: Result<T, E>| match (&best, &next) {
         (Err(_), Ok(_)) => next,
-        (Ok(least), Ok(other)) if time(other) < time(least) => next,
+        (Ok(least), Ok(other)) if is_better(time(other), time(least)) => next,
         _ => best,
     };
     results

@@ -13,17 +13,26 @@ use crate::plan::segments::{Method, Published, SymbolValues, ceil_log2};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-/// What a search did not compare because it would take too long, and may be better. It is not said
-/// of the searches for parts, by which `hier`, `lane`, `composed`, `gossip` and multicasts are
-/// planned.
+/// What a search did not compare because it would take too long or too much memory, and may be
+/// better.
+///
+/// [`Request::plan_best`], [`Request::plan`] and [`Request::time`] have no place for it, and nobody
+/// says it of what planners search for by themselves:
+/// - parts of `hier`, `lane`, `composed` and `gossip`: what the searches for these left out, and
+///   algorithms whose schedules are too long to compare (`budget::search::is_short`; not of
+///   `gossip`);
+/// - broadcasts of multicasts, and those that the allreduces of split-binary and out-of-order
+///   compare: uses of the ports, and segments that take too long to plan;
+/// - trees of gathers and scatters that are compared beyond those that a search proves to be the
+///   best: the pages of the planners name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftOut {
     /// Segments whose schedules take too long to simulate.
     Segments,
     /// The time of a schedule that takes too long to simulate: an upper bound is known. It is the
-    /// chosen schedule, or that of another root or use of the ports, with which the algorithm may
-    /// take less time than with the chosen one.
+    /// chosen schedule, or one of another root, use of the ports or order of float sums, with which
+    /// the algorithm may take less time than with the chosen one.
     Time,
     /// Uses of the ports other than those that were compared.
     Ports,
@@ -228,22 +237,30 @@ impl Variant {
         }
     }
 
+    /// Transfers of its schedule, at most.
+    #[doc(hidden)]
+    pub fn transfers(&self) -> usize {
+        let planned_as = self.algorithm.planned_as(&self.request);
+        (planned_as.transfers)(self.request.ranks, self.segments())
+    }
+
     /// Whether timing it simulates many transfers, or fills large tables.
     pub(super) fn takes_long(&self) -> bool {
-        let transfers = (self.algorithm.transfers)(self.request.ranks, self.segments());
-        let fills_tables = (self.algorithm.tables)(self.request.ranks) > quick::MAX_TABLE_BYTES;
-        fills_tables || transfers > quick::MAX_TRANSFERS && self.closed_form().is_none()
+        let planned_as = self.algorithm.planned_as(&self.request);
+        let fills_tables = (planned_as.tables)(self.request.ranks) > quick::MAX_TABLE_BYTES;
+        let is_long = self.transfers() > quick::MAX_TRANSFERS;
+        fills_tables || is_long && self.closed_form().is_none()
     }
 
     /// Whether simulating it takes longer than the search for its segments.
     pub(super) fn is_too_long(&self) -> bool {
-        let transfers = (self.algorithm.transfers)(self.request.ranks, self.segments());
-        transfers > search::MAX_SIMULATED_IN_ALL
+        self.transfers() > search::MAX_SIMULATED_IN_ALL
     }
 
     /// How many unequal segments may be tried in place of its own.
     pub(super) fn trials_of_unequal(&self) -> usize {
-        let work = self.algorithm.work(self.request.ranks, self.segments(), 1);
+        let planned_as = self.algorithm.planned_as(&self.request);
+        let work = planned_as.work(self.request.ranks, self.segments(), 1);
         (search::MAX_UNEQUAL_STEPS / work.max(1)).min(search::MAX_UNEQUAL_TRIALS) as usize
     }
 
@@ -310,23 +327,21 @@ impl Variant {
         }
     }
 
-    /// A lower bound for a segmented broadcast, reduction or allreduce: each rank except the root
-    /// receives the vector (in a reduction it sends it), on all its ports, and along trees each
-    /// segment as a separate message. 0 for others.
+    /// A lower bound for what some rank receives at least (`Row::min_received`), on all its ports;
+    /// along trees each segment is a separate message.
     fn min_time_busy(&self) -> f64 {
         let (algorithm, request) = (&self.algorithm, &self.request);
-        let kinds = [Kind::Broadcast, Kind::Reduce, Kind::Allreduce];
-        if !algorithm.segmented || !kinds.contains(&algorithm.collective) {
-            return 0.0;
-        }
-        let whole = [request.elements()];
+        let received = [(algorithm.min_received)(request)];
         let messages = match algorithm.planner {
-            Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => {
+            Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_)
+                if algorithm.segmented =>
+            {
                 request.segments.sizes()
             }
-            _ => &whole[..],
+            _ => &received[..],
         };
-        let busy: f64 = messages.iter().map(|&n| request.transfer_time(n)).sum();
+        let messages = messages.iter().filter(|&&n| n > 0);
+        let busy: f64 = messages.map(|&n| request.transfer_time(n)).sum();
         // The factor covers rounding errors of the sum.
         busy / request.ports.k() as f64 * (1.0 - 1e-9)
     }

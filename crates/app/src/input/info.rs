@@ -192,7 +192,7 @@ impl ScheduleInfo {
     }
 
     /// Says that the choice was for these built-in costs, if anything was chosen.
-    pub(super) fn choose_for(&mut self, costs: String) {
+    pub(super) fn set_chosen_for(&mut self, costs: String) {
         let open = self.algorithm_choice == "auto" || self.segment_choice == Some("best");
         self.chosen_for = open.then_some(costs);
     }

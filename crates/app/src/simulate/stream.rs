@@ -1,17 +1,13 @@
 //! Timing of schedules that are too long to store, step by step.
 
+use oneport::internal::budget::quick::{MAX_STORED, MIN_STREAMED_RANKS};
 use oneport::plan::registry::Planned;
 
 use super::SimulateArgs;
 use crate::forms::AlgorithmNames;
 use crate::input::warnings_about;
 use crate::prelude::*;
-use crate::task::{Timing, steps};
-
-/// Maximum number of steps of a schedule that is stored.
-const MAX_STORED: u64 = 1 << 20;
-/// Schedules over fewer ranks are stored too: their steps are in the segments.
-const MIN_RANKS: usize = 1 << 10;
+use crate::task::Timing;
 
 /// The requested schedule, if the options allow it to be timed without being stored: streamed if it
 /// is long and can be, else stored. `None` if they do not.
@@ -26,7 +22,7 @@ pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input
     let mut task = PlanTask::new(common, kind, caller)?;
     let ranks = task.request.ranks();
     let is_long = |algorithm: &Algorithm, segments| {
-        algorithm.is_streamed() && steps(algorithm, ranks, segments) > MAX_STORED
+        algorithm.is_streamed() && (algorithm.transfers)(ranks, segments) > MAX_STORED
     };
     // The best number of segments is not known yet. With the largest possible number the schedule
     // may be long.
@@ -62,7 +58,7 @@ fn may_stream(args: &SimulateArgs) -> bool {
     let profile = common.machine.profile.as_ref();
     let piped = profile.is_some_and(|file| file.path().as_os_str() == "-");
     let plain = common.rules.is_none() && common.machine.costs.is_none() && !piped;
-    let many = (common.ranks().ok().flatten()).is_some_and(|ranks| ranks >= MIN_RANKS);
+    let many = (common.ranks().ok().flatten()).is_some_and(|ranks| ranks >= MIN_STREAMED_RANKS);
     let whole = args.wants_steps() || common.nodes.node_ports.is_some();
     many && plain && !whole && common.algorithm != AlgorithmNames::All
 }

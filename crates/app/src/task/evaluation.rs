@@ -1,9 +1,39 @@
 //! How a task evaluates variants: side by side, within its share of the memory, on the ports that
 //! nodes share.
+//!
+//! All commands that plan have this evaluator. It differs from the library's `Model`
+//! (`src/plan/space/search.rs`, which says how a time is found) in this:
+//!
+//! - It looks at memory and progress, and times schedules of any length, or refuses them, where
+//!   `Model` may have an upper bound.
+//! - Where nodes share ports it times stored schedules, and searches for segments as if they shared
+//!   none, before the root where it can (`knows_segments`).
+//! - Sums of floats have two forms: the one with the same bits on all ranks is taken where it takes
+//!   less time, of each variant (`in_faster_order`), and of the chosen one where it takes as much
+//!   (`PlanTask::in_common_order`).
+//! - The parts of a composition are chosen once, for the request (`selection.rs`), not for each
+//!   variant.
+//!
+//! Commands differ among each other in this:
+//!
+//! - Those that plan one schedule (`PlanTask::choose`) consider only algorithms that split the
+//!   vector where several segments are given (`candidates`). The time that they print is that of
+//!   the schedule, simulated once more.
+//! - A native run whose options give no costs chooses under those of a built-in profile
+//!   (`run/limits.rs`), and shows the model time of those that `simulate` has. On threads it may
+//!   ask the native estimate first (`on_cores`).
+//! - `compare` asks for the variant of each algorithm (`Evaluation::variant_of`), and times that by
+//!   `Planned::timed`, stored first unless it streams (`PlanTask::streams`); under many arrivals as
+//!   `compare/late.rs` says.
+//! - A family of one tree (`--same-bits=tree`) is made in `family.rs`; `--rules` replaces the
+//!   algorithms by the one that a file of rules selects (`selection.rs`).
+//! - `simulate` of many ranks streams what is too long to store (`simulate/stream.rs`), but not
+//!   where it takes another time than on the used ports.
+//! - Guidelines search all rows that are made for the costs, with free copies, by `best_first`;
+//!   `tune`, synthesis and profiles ask the library.
 
 use std::borrow::Cow;
 
-use oneport::Request;
 use oneport::internal::budget::memory::{SEARCHED_TRANSFER_BYTES, STEP_BYTES, STREAMED_RANK_BYTES};
 use oneport::internal::budget::quick::MAX_TRANSFERS;
 use oneport::internal::budget::search;
@@ -86,11 +116,8 @@ impl PlanTask {
     /// Roughly how long timing all algorithms takes at most, in seconds, but for those refused as
     /// too long.
     pub(crate) fn seconds(&self) -> Option<f64> {
-        let ranks = self.request.ranks();
-        let fit = self
-            .algorithms
-            .iter()
-            .filter(|a| steps(a, ranks, 1) <= MAX_STEPS);
+        let fits = |a: &&Algorithm| steps(&Variant::of(a, &self.request)) <= MAX_STEPS;
+        let fit = self.algorithms.iter().filter(fits);
         let work = fit
             .map(|algorithm| self.work(algorithm) as f64)
             .sum::<f64>();
@@ -152,21 +179,26 @@ impl Evaluator for Evaluation<'_> {
     fn variants<'a>(
         &'a self,
         algorithm: &'a Algorithm,
-        request: &'a Request,
+        space: &'a Space<'_>,
     ) -> Result<Variants<'a>, Refusal> {
         self.names(algorithm);
-        let mut variant = Variant::of(algorithm, request);
-        if self.knows_segments() {
-            algorithm.accepts(request)?;
-            (variant, _) = self.with_chosen_segments(variant, &self.task.segments)?;
-        }
         let times = match self.task.node_ports {
             None => TimesOf::Request,
             Some(_) => TimesOf::NodePorts,
         };
-        let all = variants(algorithm, variant.request, times)?;
+        if !self.knows_segments() {
+            let request = space.request.clone().into_owned();
+            let all = variants(algorithm, request, &space.segments, times)?;
+            return Ok(Box::new(all));
+        }
+        algorithm.accepts(&space.request)?;
+        let open = Variant::of(algorithm, &space.request);
+        let (known, _) = self.with_chosen_segments(open, &space.segments)?;
+        let segments = SegmentChoice::Given(known.request.get_segments().clone());
+        let all = variants(algorithm, known.request, &segments, times)?;
         Ok(Box::new(all.map(move |mut one| {
-            one.left_out.extend(&variant.left_out);
+            one.left_out.extend(&known.left_out);
+            one.segments_found = known.segments_found;
             one
         })))
     }
@@ -183,7 +215,7 @@ impl Evaluator for Evaluation<'_> {
     fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
         self.names(&variant.algorithm);
         let (algorithm, request) = (&variant.algorithm, &variant.request);
-        let steps = steps(algorithm, request.ranks(), request.get_segments().count());
+        let steps = steps(variant);
         if self.streams(variant) && steps > MAX_STEPS && variant.closed_form().is_none() {
             return Err(algorithm.refusal(request, Reason::TooLongToTime { steps }));
         }
@@ -247,14 +279,16 @@ impl Evaluation<'_> {
     /// The form that gives all ranks the same bits of sums of floats, if it takes less time. It has
     /// as many combinations, so only those that overlap communication may begin earlier. What takes
     /// long to simulate keeps its form: a bound may show that it need not be timed.
-    fn in_faster_order(&self, (variant, time): Settled) -> Settled {
-        let (algorithm, request) = (&variant.algorithm, &variant.request);
-        let transfers = (algorithm.transfers)(request.ranks(), request.get_segments().count());
-        let may_be_faster = request.get_cost().overlaps() && transfers <= MAX_TRANSFERS;
+    fn in_faster_order(&self, (mut variant, time): Settled) -> Settled {
+        let overlaps = variant.request.get_cost().overlaps();
         let same = self.task.with_same_bits(&variant);
-        let Some(same) = same.filter(|_| may_be_faster) else {
+        let Some(same) = same.filter(|_| overlaps) else {
             return (variant, time);
         };
+        if variant.transfers() > MAX_TRANSFERS {
+            variant.left_out.push(LeftOut::Time);
+            return (variant, time);
+        }
         let time_of = |variant| self.model_time(variant, f64::INFINITY).ok().flatten();
         let time = time.or_else(|| time_of(&variant));
         match time_of(&same) {
@@ -294,7 +328,7 @@ impl Evaluation<'_> {
     fn ensure_fits_memory(&self, variant: &Variant) -> Result<(), Refusal> {
         let (algorithm, request) = (&variant.algorithm, &variant.request);
         let (ranks, segments) = (request.ranks(), request.get_segments().count());
-        let steps = steps(algorithm, ranks, segments);
+        let steps = steps(variant);
         let streams = self.streams(variant);
         if steps > MAX_STEPS && !(streams && self.task.timed_only == Some(Timing::Chosen)) {
             let reason = Reason::TooLong {
@@ -314,7 +348,7 @@ impl Evaluation<'_> {
             _ => STEP_BYTES,
         };
         bytes += u128::from(steps) * u128::from(bytes_per_step);
-        bytes += u128::from((algorithm.tables)(request.ranks()));
+        bytes += u128::from((planned_as.tables)(request.ranks()));
         fits_memory(&what, bytes * self.at_once as u128, LARGE_SCHEDULE)
             .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
     }

@@ -85,7 +85,7 @@ impl PlanTask {
         let variant = self.variant_of(algorithm)?;
         let request = &variant.request;
         let (ranks, segments) = (request.ranks(), request.get_segments().count());
-        let steps = steps(algorithm, ranks, segments);
+        let steps = steps(&variant);
         let max_steps = 2 * MAX_TRANSFERS as u64;
         if steps > max_steps {
             let reason = Reason::TooLong {

@@ -93,13 +93,13 @@ impl Evaluator for CoreModel {
     fn variants<'a>(
         &'a self,
         algorithm: &'a Algorithm,
-        request: &'a Request,
+        space: &'a Space<'_>,
     ) -> Result<Variants<'a>, Refusal> {
         if self.cores == 0 {
             let error = Error::usage("an estimate needs at least one core");
-            return Err(algorithm.refusal(request, Reason::Planner(error)));
+            return Err(algorithm.refusal(&space.request, Reason::Planner(error)));
         }
-        let in_model = with_best_segments(algorithm, request)?;
+        let in_model = with_best_segments(algorithm, &space.request)?;
         Ok(Box::new(std::iter::once(in_model.variant)))
     }
 

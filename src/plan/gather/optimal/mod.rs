@@ -120,13 +120,14 @@ mod quadratic;
 pub(super) mod table;
 
 use super::{GatherProblem, GatherTree, ensure_few};
-use crate::budget::trees::{MAX_CUBIC, MAX_QUADRATIC};
+use crate::budget::trees::{MAX_CUBIC, MAX_LINKED, MAX_QUADRATIC};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 
 tree_rows!(
     GATHER, SCATTER: "optimal", tree {
         best_root: crate::plan::registry::BestRoot::Own,
+        max_ranks_with_links: Some(MAX_LINKED),
         tables: table_of_pairs,
         source: "Träff, optimal gather trees, Fig. 5 and 6; O(p^2) by oneport",
         rounds: "those of the best tree whose received ranges touch",

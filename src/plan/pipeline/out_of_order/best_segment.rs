@@ -92,6 +92,7 @@ fn improve(mut variant: Variant, first: Best) -> Result<Best> {
         }
         compared += split.count.saturating_mul(variant.request.ranks);
         if compared > MAX_COMPARED {
+            best.method = Method::LimitedSearch;
             return Ok(best);
         }
         variant.request.segments = split.segments(m)?;
