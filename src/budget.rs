@@ -134,16 +134,17 @@ pub mod search {
     /// Uses of the ports that are compared.
     pub const MAX_USES: u64 = 32;
 
-    /// Steps, and bytes of tables, of the schedules that are planned to compare uses of ports:
-    /// among thousands of ranks only the preferred use is timed.
+    /// Steps, and bytes of tables, each counted as a step, of the schedules that are planned to
+    /// compare uses of ports: among thousands of ranks only the preferred use is timed.
     pub const MAX_WORK_OF_USES: u64 = 1 << 17;
 
-    /// Steps, and bytes of tables, of the schedules that are planned to compare roots: up to a
-    /// minute where the planner takes no root, so that the request would be refused.
+    /// Bytes of tables, and steps, of the schedules that are planned to compare roots. Where the
+    /// planner takes a root by itself, a step counts as [`TABLE_BYTES_OF_STEP`] bytes, and all may
+    /// take a second or two; elsewhere as one byte, and all may take a minute before the request is
+    /// refused.
     pub const MAX_WORK_OF_ROOTS: u64 = 1 << 30;
 
-    /// As many bytes of tables a step counts as where a planner takes a root by itself: a second or
-    /// two in all.
+    /// Bytes of tables that take as long as a step.
     pub const TABLE_BYTES_OF_STEP: u64 = 64;
 
     /// Transfers, times the tries to choose them, of all plans of an algorithm that only chooses

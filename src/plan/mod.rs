@@ -69,7 +69,6 @@ pub mod space {
 
     pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
     pub use self::search::{Ranking, best_first, fastest_first, variant_to_plan};
-    pub(in crate::plan) use self::space::first_of_least;
     pub use self::space::{SegmentChoice, Space, TimesOf, variants};
     pub use self::variant::Variant;
 }

@@ -1,6 +1,6 @@
 //! The choice among all algorithms: bounds leave out none that would have been the fastest.
 
-use oneport::machine::Links;
+use oneport::machine::{Eager, Links, Piece, Pieces};
 use oneport::plan::choose::{Choice, LeftOut, choose, with_best_segments};
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{self, Algorithm};
@@ -292,6 +292,50 @@ fn found_segments_do_not_take_longer_when_they_are_given() {
         let time = choice.request.time(name).unwrap();
         assert!(time <= choice.time * (1.0 + 1e-12), "{time} {choice:?}");
     }
+}
+
+/// Of short vectors all numbers of segments are compared, or one segment is the best. Where longer
+/// messages cost more than several short ones, or messages have latency, it is not.
+#[test]
+fn no_number_of_segments_is_better_than_those_of_a_search() {
+    let step = |from, alpha| Piece {
+        from,
+        alpha,
+        beta: 0.0,
+    };
+    let steps = Pieces {
+        transfer: vec![step(0, 1.0), step(8, 101.0)],
+        ..Pieces::default()
+    };
+    let costs = [
+        CostModel::new(1.0, 0.0).pieces(steps).unwrap(),
+        CostModel::new(0.0, 1.0).latency(2.0),
+        CostModel::new(0.0, 1.0).latency(2.0).eager(Eager::All),
+        CostModel::new(1.0, 1.0).gamma(1.0).overlap(true),
+    ];
+    let mut compared = 0;
+    for algorithm in registry::all().iter().filter(|row| row.segmented) {
+        for (p, cost) in [4, 5]
+            .into_iter()
+            .flat_map(|p| costs.iter().map(move |c| (p, c)))
+        {
+            for ports in [Ports::UNI, Ports::BI] {
+                let request = Request::new(algorithm.collective, p, 8).ports(ports);
+                let request = request.cost(cost.clone());
+                let Ok(choice) = with_best_segments(algorithm, &request) else {
+                    continue;
+                };
+                for count in 1..=8 {
+                    let given = request.clone().segment_count(count);
+                    let time = algorithm.time(&given).unwrap();
+                    let name = format!("{} {given:?}", algorithm.name());
+                    assert!(choice.time <= time * (1.0 + 1e-9), "{name}: {choice:?}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 500, "{compared}");
 }
 
 /// A search takes but the size of the vector from the segments of a request.

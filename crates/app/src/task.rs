@@ -11,7 +11,7 @@ use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{Algorithm, Planned};
-use oneport::plan::space::{Ranking, SegmentChoice, Variant, best_first};
+use oneport::plan::space::{Evaluator, Ranking, SegmentChoice, Variant, best_first};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -232,8 +232,13 @@ impl PlanTask {
             return variant;
         };
         let mut chosen = if as_fast { same } else { variant };
-        // That of the other form is known now.
-        chosen.left_out.retain(|&one| one != LeftOut::Time);
+        let (evaluation, space) = (self.evaluation(None), self.space([&chosen.algorithm]));
+        let all = evaluation.variants(&chosen.algorithm, &space);
+        let is_only = all.is_ok_and(|all| all.len() == 1);
+        // Other variants were timed in one order alone.
+        if is_only {
+            chosen.left_out.retain(|&one| one != LeftOut::Order);
+        }
         chosen
     }
 

@@ -66,8 +66,10 @@ fn time(request: &Request) -> Option<f64> {
     is_equal.then(|| rounds as f64 * request.transfer_time(block / q))
 }
 
-/// Equal blocks are best left whole: their pieces would only add start-up times.
+/// Equal blocks are best left whole where costs are linear: their pieces would only add start-up
+/// times.
 fn best_segment(variant: &Variant) -> Result<Option<Best>> {
-    let whole = equal_block(&variant.request).map(|_| variant.best_whole());
-    whole.transpose()
+    let linear = variant.request.cost.linear();
+    let block = linear.and_then(|_| equal_block(&variant.request));
+    block.map(|_| variant.best_whole()).transpose()
 }

@@ -4,14 +4,15 @@
 //! - Symbols: `p` ranks, `m` elements in `p` blocks of `q` parts, `b = m/p` and `s = b/q` if they
 //!   are equal.
 //! - Time for equal parts, without overlap: `(p-1)(q alpha + beta b + gamma b + alpha + beta b)`,
-//!   twice the messages on unidirectional ranks with even `p`. Only where computation overlaps
-//!   communication are several parts worth their start-up times.
+//!   twice the messages on unidirectional ranks with even `p`. With linear costs several parts are
+//!   worth their start-up times only where computation overlaps communication.
 //! - Scratch: one part on unidirectional ranks.
 //!
 //! Example, `p = 2`, two parts: 0→1 part 0 of block 1, 1→0 part 0 of block 0; the same with parts
 //! 1; 0→1 block 0, 1→0 block 1.
 
 use super::ring::{self, Ring};
+use crate::budget::search;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
@@ -99,8 +100,22 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     Some(ring::rounds_of(request)? * (q as f64 * parts + time_of_round(request, block)))
 }
 
-/// One segment where computation does not overlap communication.
+/// One segment where parts only add start-up times: costs are linear, and computation does not
+/// overlap communication. With latency, links that differ or other sizes of messages parts may
+/// gain, which takes too long to find out among many ranks.
 fn best_segment(variant: &Variant) -> Result<Option<Best>> {
-    let overlaps = variant.request.cost.overlaps();
-    (!overlaps).then(|| variant.best_whole()).transpose()
+    let (request, row) = (&variant.request, &variant.algorithm);
+    if request.cost.overlaps() {
+        return Ok(None);
+    }
+    let is_linear = request.cost.linear().is_some();
+    let transfers = (row.transfers)(request.ranks, search::SEGMENTS);
+    if !is_linear && search::is_short(request.ranks, transfers) {
+        return Ok(None);
+    }
+    let mut whole = variant.best_whole()?;
+    if !is_linear {
+        whole.method = Method::LimitedSearch;
+    }
+    Ok(Some(whole))
 }

@@ -8,8 +8,9 @@ use super::published::SymbolValues;
 use crate::budget::search;
 use crate::error::Result;
 use crate::machine::numbers::truncated;
+use crate::plan::choose::{Choice, LeftOut, with_best_segments};
 use crate::plan::registry::{Algorithm, BestSegment};
-use crate::plan::space::{SegmentChoice, TimesOf, Variant, first_of_least, variants};
+use crate::plan::space::Variant;
 use crate::plan::{Request, Segments};
 
 /// The best segments found.
@@ -36,8 +37,8 @@ pub enum Method {
     Whole,
     /// The closed form's optimum, rounded to the better of its integer neighbours.
     ClosedForm,
-    /// All sizes were compared, and all numbers of segments: of more than 2^10 elements those near
-    /// the best size.
+    /// All sizes were compared, and all numbers of segments (by uni-greedy of more than 2^10
+    /// elements those near the best size).
     Exhaustive,
     /// A search compared some of them.
     Search,
@@ -59,20 +60,22 @@ pub enum Method {
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
 ///   of uni-greedy is always among them. The time of planning limits the comparison of few
 ///   elements.
-/// - The allgatherv of circulant graphs: its own search. The segmented ring without overlap, and
-///   the pipelined ring of equal blocks: one segment.
+/// - The allgatherv of circulant graphs: its own search. Where costs are linear, the segmented ring
+///   without overlap, and the pipelined ring of equal blocks: one segment. Elsewhere, among many
+///   ranks, the segmented ring too, as a limited search.
 /// - Other algorithms: a search over the number of segments.
 ///
 /// After a closed form or a search, even segments of the same number and of one more and one less
-/// are tried, in an eighth of the time. More than 2^22 segments are not considered. Other segments
-/// replace those found first only where they are better by more than rounding errors. Errors are
-/// those of [`Algorithm::plan`].
+/// are tried, in an eighth of the time, or by 2^16 transfers. More than 2^22 segments are not
+/// considered. Other segments replace those found first only where they are better by more than
+/// rounding errors. Errors are those of [`Algorithm::plan`].
 ///
 /// # Complexity
 /// A closed form takes a few evaluations. A search simulates at most 2^19 transfers at once and
 /// `3 * 2^20` in all, beyond one schedule of a single segment; `p` transfers are counted for each
 /// segment, of which an allreduce makes twice as many, and what sends a part of each segment from
-/// each rank to each, such as a ring, `p` times as many.
+/// each rank to each, such as a ring, `p` times as many. That holds for each use of the ports and
+/// each root that are compared, and an eighth more where ports are used one direction at a time.
 ///
 /// ```
 /// use oneport::plan::{registry, segments::best_segment};
@@ -83,10 +86,19 @@ pub enum Method {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
-    let request = request.whole().into_owned();
-    let variants = variants(algorithm, request, &SegmentChoice::Best, TimesOf::Request)?;
-    let best = variants.map(|variant| variant.best_segments(usize::MAX));
-    first_of_least(best, |best| best.time)
+    Ok(Best::of(&with_best_segments(algorithm, request)?))
+}
+
+impl Best {
+    /// Those of a choice whose segments were searched for.
+    pub(super) fn of(choice: &Choice) -> Best {
+        Best {
+            segments: choice.request.segments.clone(),
+            time: choice.time,
+            executed: !choice.left_out.contains(&LeftOut::Time),
+            method: choice.segments_found.unwrap_or(Method::Whole),
+        }
+    }
 }
 
 impl Variant {
@@ -345,8 +357,8 @@ impl TriedSegments {
     fn search(&mut self) -> Result<()> {
         let m = self.variant.request.elements();
         let (mut count, mut least, mut worse) = (1, f64::INFINITY, 0);
-        // More segments only add start-up times: after three doublings without a gain, or from a
-        // lower bound on that is no gain, further ones cannot gain.
+        // More segments mostly add start-up times: after three doublings without a gain further
+        // ones are not expected to gain, and from a lower bound on that is no gain they cannot.
         while count <= m && worse < 3 && self.min_time(count)? < least {
             if count.saturating_mul(self.variant.request.ranks)
                 > search::MAX_SIMULATED.max(self.variant.request.ranks)

@@ -46,8 +46,9 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 }
 
 /// Searches for segment sizes of an algorithm, unequal ones allowed, by about `trials` evaluations
-/// at most, each by [`Algorithm::time`]. The result is never worse than the best equal sizes.
-/// Errors are those of [`Algorithm::plan`].
+/// at most, each as [`Algorithm::time`], for the root and the use of the ports that are best for
+/// equal ones. The result is never worse than the best equal sizes. Errors are those of
+/// [`Algorithm::plan`].
 ///
 /// ```
 /// use oneport::plan::{registry, segments::best_unequal};
@@ -60,8 +61,7 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 /// ```
 pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> Result<BestSizes> {
     let choice = with_best_segments(algorithm, request)?;
-    let best = choice.best_segments(usize::MAX)?;
-    choice.best_unequal(&best, trials)
+    choice.best_unequal(&Best::of(&choice), trials)
 }
 
 impl Variant {

@@ -19,7 +19,7 @@
 //!   another time on its ports than on those that it is planned for (`takes_time_of_used`), a
 //!   shorter search begins with the best ones for these (`improved`);
 //! - [`Evaluator::time`] times what has no time yet;
-//! - either ends in steps 1 and 2 below.
+//! - `try_split` and [`Evaluator::time`] ask [`Variant::time_within`], of which below.
 //!
 //! Commands have an [`Evaluator`] of their own: `Evaluation` in `crates/app/src/task/evaluation.rs`
 //! says what differs. A native run on known cores may ask the native estimate
@@ -44,16 +44,17 @@
 //! Planners that take times themselves: `Composed` searches for its parts by [`best_first`], as the
 //! rows `composed` and `gossip` do; a multicast takes the fastest use of ports of its broadcast;
 //! the allreduces of split-binary and out-of-order compare broadcasts; trees of a gather are
-//! planned twice where copies overlap communication, and those rows that look at late arrivals also
-//! without these, and the faster schedule is taken.
+//! planned twice where copies overlap communication, and the faster schedule is taken. Rows that
+//! look at late arrivals (`Row::for_arrivals`) are planned with and without these by
+//! [`Variant::planned_on`], which takes the faster schedule.
 //!
 //! Among times that are equal up to rounding, the first in the order of the registry wins (`wins`,
 //! and [`fastest_first`] in `compare`, too), of its uses of the ports and roots the first
 //! (`first_of_least`). The phases of `composed` are an exception, for the sake of their bits.
 
 use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
-use super::space::{SegmentChoice, Space, TimesOf, first_of_least, variants};
-use super::variant::{LeftOut, Variant};
+use super::space::{ONE_AT_LEAST, SegmentChoice, Space, TimesOf, first_of_least, variants};
+use super::variant::{ANY_TIME, LeftOut, Variant};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::plan::Request;
@@ -189,9 +190,6 @@ fn offer<E: Evaluator>(
     let time = time.expect(ANY_TIME);
     Ok(Offer::Timed(Choice { variant, time }))
 }
-
-const ANY_TIME: &str = "no time is larger than infinity";
-const ONE_AT_LEAST: &str = "there is one variant at least";
 
 /// The variant of an algorithm to plan: the fastest, or the only one, which need not be timed.
 pub fn variant_to_plan<E: Evaluator>(
@@ -367,9 +365,9 @@ impl Algorithm {
     /// Plans `request` and stores the schedule, under the name of the algorithm. The
     /// [planners](crate::plan) state the shapes of the buffers and the time of planning.
     ///
-    /// # Errors
-    /// As [`accepts`](Self::accepts), and where the planner itself fails: a buffer would overflow,
-    /// there are too many ranks for its search, or the links do not connect all ranks.
+    /// # Errors As [`accepts`](Self::accepts), if the root is free and the search for the best
+    /// takes too long ([`Reason::FreeRoot`]), and where the planner itself fails: a buffer would
+    /// overflow, there are too many ranks for its search, or the links do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.fastest_variant(request)?.plan()
     }
@@ -403,15 +401,14 @@ impl Algorithm {
     /// longer: the [planners](crate::plan) state it. It is infinite if a message has no link.
     ///
     /// # Errors
-    /// As [`Algorithm::plan`], where there is no closed form; also if the root is free and the
-    /// search for the best takes too long ([`Reason::FreeRoot`]).
+    /// As [`Algorithm::plan`], but where there is a closed form the planner is not asked.
     pub fn time(&self, request: &Request) -> Result<f64> {
         let timed = self.variants_as_given(request)?;
         first_of_least(timed.map(|variant| variant.time()), |time| *time)
     }
 
-    /// The closed form of its time as executed, which a simulation equals up to rounding errors.
-    /// `None` where none holds:
+    /// The closed form of its time as executed, which a simulation equals up to rounding errors, if
+    /// the request is [accepted](Self::accepts), which it does not check. `None` where none holds:
     /// - the costs are not those that it is stated for,
     /// - links differ, or computation overlaps communication,
     /// - the root is to be searched for,

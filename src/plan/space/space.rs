@@ -105,6 +105,8 @@ impl<'a> Space<'a> {
     }
 }
 
+pub(super) const ONE_AT_LEAST: &str = "there is one variant at least";
+
 /// What the times of variants depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimesOf {
@@ -209,8 +211,9 @@ impl Algorithm {
 
 /// Which root is taken where the request leaves it open.
 impl Algorithm {
-    /// Whether evaluating all roots takes too long. Where the request would be refused, no segments
-    /// count that a search may find.
+    /// Whether evaluating all roots takes too long. Given segments count as they are, a search for
+    /// them as some schedules of some segments. Where the planner takes no root, and the request
+    /// would be refused, a search does not count, nor do given segments that it might have found.
     fn has_too_many_roots(
         &self,
         request: &Request,
@@ -277,7 +280,7 @@ impl Algorithm {
 
 /// The first of the results with the smallest `time`, up to rounding, or the first error if all are
 /// errors.
-pub(in crate::plan) fn first_of_least<T, E>(
+pub(super) fn first_of_least<T, E>(
     results: impl Iterator<Item = Result<T, E>>,
     time: impl Fn(&T) -> f64,
 ) -> Result<T, E> {
@@ -286,7 +289,5 @@ pub(in crate::plan) fn first_of_least<T, E>(
         (Ok(least), Ok(other)) if is_better(time(other), time(least)) => next,
         _ => best,
     };
-    results
-        .reduce(better)
-        .expect("there is one variant at least")
+    results.reduce(better).expect(ONE_AT_LEAST)
 }

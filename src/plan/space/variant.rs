@@ -16,8 +16,11 @@ use crate::schedule::collective::Kind;
 /// What a search did not compare because it would take too long or too much memory, and may be
 /// better.
 ///
-/// [`Request::plan_best`], [`Request::plan`] and [`Request::time`] have no place for it, and nobody
-/// says it of what planners search for by themselves:
+/// [`Request::plan_best`], [`Request::plan`] and [`Request::time`], the methods of [`Algorithm`] of
+/// these names, and [`best_segment`](crate::plan::segments::best_segment) have no place for it.
+/// That a search compares some segments only is its `Method`, and no news: those that it does not
+/// come to may be better, such as some of which an upper bound alone is known. Nobody says it of
+/// what planners search for by themselves:
 /// - parts of `hier`, `lane`, `composed` and `gossip`: what the searches for these left out, and
 ///   algorithms whose schedules are too long to compare (`budget::search::is_short`; not of
 ///   `gossip`);
@@ -28,12 +31,14 @@ use crate::schedule::collective::Kind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftOut {
-    /// Segments whose schedules take too long to simulate.
+    /// Segments beyond the limits of time and memory.
     Segments,
     /// The time of a schedule that takes too long to simulate: an upper bound is known. It is the
-    /// chosen schedule, or one of another root, use of the ports or order of float sums, with which
-    /// the algorithm may take less time than with the chosen one.
+    /// chosen schedule, or that of another root or use of the ports, with which the algorithm may
+    /// take less time than with the chosen one.
     Time,
+    /// The order of float sums that gives all ranks the same bits, of a long schedule.
+    Order,
     /// Uses of the ports other than those that were compared.
     Ports,
     /// Roots other than the one that the planner takes.
@@ -48,16 +53,21 @@ pub enum LeftOut {
     },
 }
 
+pub(super) const ANY_TIME: &str = "no time is larger than infinity";
+
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LeftOut::Segments => f.write_str(
-                "better segments: the search left out sizes that take too long to simulate",
+                "better segments: the search left out sizes that take too much time or memory",
             ),
             LeftOut::Time => f.write_str("a smaller time: its schedule takes too long to simulate"),
-            LeftOut::Ports => {
-                f.write_str("a better use of its ports: planning for each takes too long")
-            }
+            LeftOut::Order => f.write_str(
+                "a smaller time with the same bits on all ranks: simulating both takes too long",
+            ),
+            LeftOut::Ports => f.write_str(
+                "a better use of its ports: planning for each takes too much time or memory",
+            ),
             LeftOut::Roots { ranks } => write!(
                 f,
                 "a better root: planning for each takes too long for {ranks} ranks"
@@ -93,10 +103,17 @@ pub struct Variant {
 impl Variant {
     /// The request as it is, with the preferred use of its ports.
     pub fn of(algorithm: &Algorithm, request: &Request) -> Variant {
+        let mut request = request.clone();
+        if request.root_free {
+            request.root = 0;
+        }
         Variant {
             algorithm: algorithm.clone(),
-            request: request.clone(),
-            used: algorithm.planned_as(request).ports.preferred(request.ports),
+            used: algorithm
+                .planned_as(&request)
+                .ports
+                .preferred(request.ports),
+            request,
             left_out: Vec::new(),
             segments_found: None,
         }
@@ -130,7 +147,7 @@ impl Variant {
         }
         let together = request.into_owned().cost(cost.clone().without_arrivals());
         let together = self.planned_for(&together).and_then(&machine);
-        // What has no time, for want of a link, is no faster.
+        // What cannot be timed, as for want of a link, is no faster.
         let time = |plan: &Result<Planned>| {
             let plan = plan.as_ref().ok();
             let timed = plan.and_then(|plan| plan.timed(cost, |_| ()).ok());
@@ -220,7 +237,7 @@ impl Variant {
     /// Its model time, as by [`time_within`](Self::time_within).
     pub(in crate::plan) fn time(&self) -> Result<f64> {
         let time = self.time_within(f64::INFINITY)?;
-        Ok(time.expect("no time is larger than infinity"))
+        Ok(time.expect(ANY_TIME))
     }
 
     /// The refusal of it for `reason`.

@@ -27,8 +27,8 @@
 //!   `compare/late.rs` says.
 //! - A family of one tree (`--same-bits=tree`) is made in `family.rs`; `--rules` replaces the
 //!   algorithms by the one that a file of rules selects (`selection.rs`).
-//! - `simulate` of many ranks streams what is too long to store (`simulate/stream.rs`), but not
-//!   where it takes another time than on the used ports.
+//! - `simulate` of many ranks streams what is too long to store (`simulate/stream.rs`); what takes
+//!   another time than on the used ports is stored to be timed.
 //! - Guidelines search all rows that are made for the costs, with free copies, by `best_first`;
 //!   `tune`, synthesis and profiles ask the library.
 
@@ -251,7 +251,8 @@ impl Evaluation<'_> {
         self.task.node_ports.is_some() && alike && is_single
     }
 
-    /// The variant with its segments, if its schedule fits into the share of the memory.
+    /// The variant with its segments, if its schedule fits into the share of the memory. Of several
+    /// segments a search tries what fits into it, so that a small memory may give others.
     fn with_chosen_segments(
         &self,
         variant: Variant,
@@ -261,7 +262,8 @@ impl Evaluation<'_> {
         if variant.algorithm.segmented && segments.known().is_none() {
             // The search needs at least the memory of one segment.
             self.ensure_fits_memory(&variant)?;
-            let bytes_per_transfer = variant.algorithm.bytes_per_transfer();
+            let planned_as = variant.algorithm.planned_as(&variant.request);
+            let bytes_per_transfer = planned_as.bytes_per_transfer();
             let bytes_per_transfer = bytes_per_transfer.filter(|_| variant.takes_time_of_used());
             let bytes_per_transfer = bytes_per_transfer.unwrap_or(SEARCHED_TRANSFER_BYTES);
             let share = available_memory().map(|bytes| bytes / self.at_once as u64);
@@ -286,7 +288,7 @@ impl Evaluation<'_> {
             return (variant, time);
         };
         if variant.transfers() > MAX_TRANSFERS {
-            variant.left_out.push(LeftOut::Time);
+            variant.left_out.push(LeftOut::Order);
             return (variant, time);
         }
         let time_of = |variant| self.model_time(variant, f64::INFINITY).ok().flatten();

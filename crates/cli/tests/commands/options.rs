@@ -272,7 +272,7 @@ fn notes(arguments: &str) -> String {
 #[test]
 fn what_a_search_left_out_is_said_once() {
     let long = "simulate broadcast -p 5 -a two-tree --bytes 720720 --alpha 0.0001 --beta 1";
-    let why = "better segments: the search left out sizes that take too long to simulate";
+    let why = "better segments: the search left out sizes that take too much time or memory";
     assert_eq!(notes(long), format!("note: two-tree may have {why}\n"));
     assert_eq!(json(long)["left_out"], serde_json::json!([why]));
     let short = "simulate broadcast -p 5 -a two-tree --bytes 720 --alpha 10 --beta 1";
@@ -300,7 +300,7 @@ fn what_a_search_left_out_is_said_once() {
 #[test]
 fn rows_of_a_table_have_what_a_search_left_out() {
     let folder = folder("left-out");
-    let why = "better segments: the search left out sizes that take too long to simulate";
+    let why = "better segments: the search left out sizes that take too much time or memory";
     let request = "broadcast -p 5 --bytes 720,720720 --alpha 0.0001 --beta 1";
     for (command, names) in [("compare", "two-tree,binomial"), ("simulate", "two-tree")] {
         let sweep = format!("{command} {request} -a {names} -o {command}.csv");
