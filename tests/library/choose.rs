@@ -148,20 +148,27 @@ fn choices_say_what_the_search_left_out() {
     assert_eq!(left_out("binomial", few), []);
 }
 
+/// Costs with these alpha and beta between each two of the ranks.
+fn links(ranks: usize, cost: impl Fn(usize, usize) -> (f64, f64)) -> CostModel {
+    let matrix = |part: fn((f64, f64)) -> f64| {
+        let row = |from| (0..ranks).map(|to| Some(part(cost(from, to)))).collect();
+        (0..ranks).map(row).collect()
+    };
+    let links = Links {
+        alpha: matrix(|(alpha, _)| alpha),
+        beta: matrix(|(_, beta)| beta),
+        ..Links::default()
+    };
+    CostModel::heterogeneous(links).unwrap()
+}
+
 /// Of many ranks whose links differ, the tree of `unordered` is planned to some roots.
 #[test]
 fn trees_to_some_of_the_roots_are_said_to_be_that() {
     for (ranks, expected) in [(128, None), (129, Some(LeftOut::Roots { ranks: 129 }))] {
-        let matrix = |cost: fn(usize, usize) -> f64| {
-            let row = |from| (0..ranks).map(|to| Some(cost(from, to))).collect();
-            (0..ranks).map(row).collect()
-        };
-        let links = Links {
-            alpha: matrix(|_, _| 5.0),
-            beta: matrix(|from, to| 1.0 + ((from * 7 + to * 11) % 13) as f64),
-            ..Links::default()
-        };
-        let cost = CostModel::heterogeneous(links).unwrap();
+        let cost = links(ranks, |from, to| {
+            (5.0, 1.0 + ((from * 7 + to * 11) % 13) as f64)
+        });
         let request = Request::reduce(ranks, 10).cost(cost).free_root(true);
         let algorithm = registry::find(Kind::Reduce, "unordered").unwrap();
         let choice = with_best_segments(&algorithm, &request).unwrap();
@@ -198,19 +205,11 @@ fn a_choice_counts_what_is_planned_for_fewer_ranks() {
         let left_out = choose(&request).unwrap().left_out.clone();
         left_out.contains(&LeftOut::Algorithms { count: 1 })
     };
-    let links = |ranks: usize| {
-        let matrix = |cost: fn(usize, usize) -> f64| {
-            let row = |from| (0..ranks).map(|to| Some(cost(from, to))).collect();
-            (0..ranks).map(row).collect()
-        };
-        CostModel::heterogeneous(Links {
-            alpha: matrix(|from, to| 1.0 + ((from * 5 + to * 3) % 7) as f64),
-            beta: matrix(|_, _| 1.0),
-            ..Links::default()
-        })
-    };
     for (ranks, counted) in [(128, false), (129, true)] {
-        let request = Request::reduce(ranks, 10).cost(links(ranks).unwrap());
+        let cost = links(ranks, |from, to| {
+            (1.0 + ((from * 5 + to * 3) % 7) as f64, 1.0)
+        });
+        let request = Request::reduce(ranks, 10).cost(cost);
         assert_eq!(counts(request), counted, "{ranks}");
     }
     // The gossip, which has fewer rounds and moves more.
