@@ -32,22 +32,27 @@ thread | address) kind=$1 quick=no ;;
     ;;
 esac
 
-# In a folder of its own: build scripts of others run again wherever this variable changes.
-export RUSTC_BOOTSTRAP=1
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/sanitize-$kind"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
 echo "== no pointer is made of a number"
-# The lints are unstable, so they are enabled here, for the library only, and without the sanitizer.
-CARGO_INCREMENTAL=0 cargo rustc -p oneport --lib --profile check -- \
+# The lints are unstable, so they are enabled here, for the library only, and without the sanitizer:
+# by a wrapper, since build scripts of other packages run again wherever the variable changes.
+printf '#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec "$@"\n' >"$work/unstable"
+chmod +x "$work/unstable"
+CARGO_INCREMENTAL=0 RUSTC_WORKSPACE_WRAPPER="$work/unstable" \
+    cargo rustc -p oneport --lib --profile check -- \
     -Zcrate-attr='feature(strict_provenance_lints)' \
     -Dfuzzy_provenance_casts -Dlossy_provenance_casts
 
+# In a folder of its own, for the same reason.
+export RUSTC_BOOTSTRAP=1
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/sanitize-$kind"
 export RUSTFLAGS="-Zsanitizer=$kind -Cunsafe-allow-abi-mismatch=sanitizer"
 # This build is rarely repeated, so incremental compilation does not pay. Reports need line tables
 # only.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
 target=$(rustc -vV | sed -n 's/^host: //p')
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 
 echo 'fn main() { std::thread::spawn(|| ()).join().unwrap(); }' >"$work/empty.rs"
 # shellcheck disable=SC2086
