@@ -158,6 +158,13 @@ pub mod search {
     /// Transfers of all simulations of such a search, counted so.
     pub const MAX_SIMULATED_IN_ALL: usize = 3 << 20;
 
+    /// Doublings of the number of segments without a gain after which such a search ends.
+    pub const MAX_WORSE: usize = 3;
+
+    /// Part of the transfers of such a search that a short one may simulate, where what it begins
+    /// with is good: for neighbours of what was found, and for the other direction of ports.
+    pub const SHORT_SHARE: usize = 8;
+
     /// Segments that such a search considers.
     pub const MAX_SEGMENTS: usize = 1 << 22;
 

@@ -67,7 +67,7 @@ pub mod space {
     pub(super) mod space;
     pub(super) mod variant;
 
-    pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
+    pub use self::evaluate::{Evaluator, Known, Model, Offer, Settled, Variants};
     pub use self::search::{Ranking, best_first, fastest_first, variant_to_plan};
     pub use self::space::{SegmentChoice, Space, TimesOf, variants};
     pub use self::variant::Variant;

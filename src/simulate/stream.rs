@@ -100,7 +100,8 @@ pub fn stream(
     Ok(timed.expect("no time is larger than infinity"))
 }
 
-/// As [`stream`]; `None` as soon as the time turns out to be larger than `limit`.
+/// As [`stream`]; `None` if the time is larger than `limit`: as soon as that turns out, or where it
+/// takes the graph of all steps, after that.
 pub(crate) fn stream_within(
     programs: &dyn DynScheduleSource,
     cost: &CostModel,

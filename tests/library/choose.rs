@@ -242,22 +242,63 @@ fn a_choice_counts_what_its_planner_refuses_for_its_size() {
 /// Where the memory is small, fewer segments are tried, and the variant says so.
 #[test]
 fn segments_that_do_not_fit_into_memory_are_left_out() {
-    let two_tree = registry::find(Kind::Broadcast, "two-tree").unwrap();
-    let request = Request::broadcast(20, 10_000).cost(CostModel::new(10.0, 1.0));
-    let chosen = |max_transfers: usize| {
-        let variant = Variant::of(&two_tree, &request);
-        let (variant, best) = SegmentChoice::Best
-            .choose_for(variant, max_transfers)
-            .unwrap();
-        (variant.left_out, best.unwrap())
+    let blocks = (0..20).map(|rank| if rank == 0 { 2000 } else { 10 });
+    let blocks = blocks.collect::<Vec<_>>();
+    let cost = CostModel::new(10.0, 1.0);
+    for (name, request) in [
+        ("two-tree", Request::broadcast(20, 10_000)),
+        // Searches of their own.
+        (
+            "circulant-blocks",
+            Request::allgather(20, 2000).blocks(blocks),
+        ),
+        ("out-of-order", Request::reduce(20, 500).ports(Ports::UNI)),
+        (
+            "out-of-order",
+            Request::allreduce(20, 500).ports(Ports::UNI),
+        ),
+    ] {
+        let algorithm = registry::find(request.get_collective(), name).unwrap();
+        let request = request.cost(cost.clone());
+        let chosen = |max_transfers: usize| {
+            let variant = Variant::of(&algorithm, &request);
+            let (variant, best) = SegmentChoice::Best
+                .choose_for(variant, max_transfers)
+                .unwrap();
+            (variant, best.unwrap())
+        };
+        let (variant, best) = chosen(usize::MAX);
+        assert_eq!(variant.left_out, [], "{name}");
+        assert!(best.segments.count() > 2, "{name}");
+        let max = variant.transfers() / 2;
+        let (variant, limited) = chosen(max);
+        assert_eq!(variant.left_out, [LeftOut::Segments], "{name}");
+        assert!(variant.transfers() <= max, "{name}");
+        assert!(limited.time > best.time, "{name}");
+        assert_eq!(chosen(0).1.segments.count(), 1, "{name}");
+    }
+}
+
+/// In the order of the ranks, one reduce_scatter alone may be a phase of "composed", which is too
+/// long among many ranks.
+#[test]
+fn compositions_of_phases_that_are_too_long_are_refused_for_their_size() {
+    let request = |ranks| {
+        Request::reduce(ranks, 3000)
+            .ports(Ports::UNI)
+            .keep_order(true)
     };
-    let (left_out, best) = chosen(usize::MAX);
-    assert_eq!(left_out, []);
-    let (left_out, limited) = chosen(best.segments.count() * 20 / 2);
-    assert_eq!(left_out, [LeftOut::Segments]);
-    assert!(limited.segments.count() <= best.segments.count() / 2);
-    assert!(limited.time > best.time);
-    assert_eq!(chosen(0).1.segments.count(), 1);
+    assert!(request(500).plan("composed").is_ok());
+    let many = request(1500);
+    for error in [
+        many.plan("composed").unwrap_err(),
+        many.time("composed").unwrap_err(),
+    ] {
+        assert!(matches!(error.kind(), ErrorKind::TooLarge(_)), "{error}");
+        let message = error.to_string();
+        let expected = "the reduce_scatter of 1500 ranks by recursive-halving is too long";
+        assert!(message.contains(expected), "{message}");
+    }
 }
 
 /// Given segments are timed for all roots as long as that does not take too long, whatever a search
@@ -348,7 +389,7 @@ fn segments_of_a_request_do_not_change_what_is_searched() {
     let many = Request::broadcast(1 << 12, 1 << 20).cost(cost);
     for (request, count) in [(few, 70), (many, 1 << 20)] {
         let of = |request: &Request| {
-            let Choice { variant, time } = with_best_segments(&chain, request).unwrap();
+            let Choice { variant, time, .. } = with_best_segments(&chain, request).unwrap();
             let best = best_segment(&chain, request).unwrap();
             let segments = variant.request.get_segments().clone();
             (time, segments, variant.left_out, best)

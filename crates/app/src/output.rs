@@ -197,6 +197,6 @@ pub(crate) fn skipped(out: &mut Lines, skipped: &[Skipped]) -> Result<()> {
     let reasons = reasons
         .iter()
         .map(|(names, why)| (&**names, (*why).to_string()));
-    writeln!(out, "\nnot applicable:")?;
+    writeln!(out, "\nrefused:")?;
     wrapped_summary(out, 2, &reasons.collect::<Vec<_>>())
 }

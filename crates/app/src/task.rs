@@ -144,8 +144,8 @@ impl PlanTask {
         Ok(task)
     }
 
-    /// The task to plan `request`, which has one segment, with the fastest algorithm.
-    pub(crate) fn fastest(request: Request, unit: Unit, caller: &Caller) -> Result<PlanTask> {
+    /// The task to plan `request`, which has one segment, with the fastest of all candidates.
+    pub(crate) fn of_candidates(request: Request, unit: Unit, caller: &Caller) -> Result<PlanTask> {
         let all = algorithms(request.get_collective(), &AlgorithmNames::Auto, &request)?;
         Ok(PlanTask::among(all, request, unit, caller))
     }

@@ -187,8 +187,10 @@ impl Choices {
             request = request.segments(segments);
         }
         algorithm.accepts(&request)?;
-        let transfers = (algorithm.transfers)(ranks, request.get_segments().count());
-        ensure!(transfers <= MAX_TRANSFERS, "its schedule is too long");
+        ensure!(
+            algorithm.transfers_for(&request) <= MAX_TRANSFERS,
+            "its schedule is too long"
+        );
         let schedule = algorithm.plan(&request)?;
         Ok((algorithm.name().into_owned(), schedule))
     }

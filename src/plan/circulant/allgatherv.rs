@@ -191,7 +191,7 @@ impl ScheduleSource for Allgatherv {
 }
 
 /// The best number of parts of unequal blocks, if costs are linear.
-fn best_parts(variant: &Variant) -> Result<Option<Best>> {
+fn best_parts(variant: &Variant, max_transfers: usize) -> Result<Option<Best>> {
     let request = &variant.request;
     let (Some(line), Some(blocks)) = (request.cost.linear(), &request.blocks) else {
         return Ok(None);
@@ -213,11 +213,13 @@ fn best_parts(variant: &Variant) -> Result<Option<Best>> {
             let messages = (rounds + parts).saturating_mul(request.ranks);
             if !tried.contains(&parts) {
                 spans = spans.saturating_add(messages.saturating_mul(request.ranks));
-                if spans > MAX_SPANS_OF_PARTS && best.0.is_finite() {
+                let segments = Segments::of_count(request.elements(), parts)?;
+                let variant = variant.with_segments(segments);
+                let is_too_long = spans > MAX_SPANS_OF_PARTS || variant.transfers() > max_transfers;
+                if is_too_long && best.0.is_finite() {
                     return found(request, best, Method::LimitedSearch);
                 }
-                let segments = Segments::of_count(request.elements(), parts)?;
-                let time = variant.with_segments(segments).time()?;
+                let time = variant.time()?;
                 tried.insert(parts);
                 if is_better(time, best.0) || (time <= best.0 && parts < best.1) {
                     best = (time, parts);

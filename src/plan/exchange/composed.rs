@@ -104,9 +104,8 @@ fn gather(request: &Request) -> Result<Schedule> {
 
 /// The fastest of the candidates whose schedules are short.
 fn best(candidates: &'static [Row], request: &Request) -> Result<Schedule> {
-    let short = |row: &&Row| is_short(request.ranks, (row.transfers)(request.ranks, 1));
-    let algorithms: Vec<_> = candidates.iter().filter(short).map(Algorithm::of).collect();
-    let space = Space::among(&algorithms, request);
+    let algorithms: Vec<_> = candidates.iter().map(Algorithm::of).collect();
+    let space = Space::among(&algorithms, request).of_short()?;
     let mut ranking = best_first(&space, &Model);
     // Among equal times a rounding error decides: so the trees were chosen whose float sums have
     // the bits that are documented.

@@ -68,7 +68,7 @@ fn time(request: &Request) -> Option<f64> {
 
 /// Equal blocks are best left whole where costs are linear: their pieces would only add start-up
 /// times.
-fn best_segment(variant: &Variant) -> Result<Option<Best>> {
+fn best_segment(variant: &Variant, _: usize) -> Result<Option<Best>> {
     let linear = variant.request.cost.linear();
     let block = linear.and_then(|_| equal_block(&variant.request));
     block.map(|_| variant.best_whole()).transpose()

@@ -103,7 +103,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 /// One segment where parts only add start-up times: costs are linear, and computation does not
 /// overlap communication. With latency, links that differ or other sizes of messages parts may
 /// gain, which takes too long to find out among many ranks.
-fn best_segment(variant: &Variant) -> Result<Option<Best>> {
+fn best_segment(variant: &Variant, _: usize) -> Result<Option<Best>> {
     let (request, row) = (&variant.request, &variant.algorithm);
     if request.cost.overlaps() {
         return Ok(None);

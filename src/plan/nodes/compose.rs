@@ -40,8 +40,6 @@
 
 use super::embed::{Embedding, Group};
 use super::phases::NodeRequest;
-use crate::budget::search;
-use crate::machine::numbers::index;
 use crate::plan::choose::{Choice, with_best_segments};
 use crate::plan::prelude::*;
 use crate::plan::registry::{Composition, Nodes, Scope, Shape};
@@ -182,7 +180,7 @@ fn phases(
             let same = known.iter().find(|choice| is_same(&choice.request, &part));
             let choice = match same {
                 Some(choice) => choice.clone(),
-                None => choose(algorithm.part(phase), &part)?,
+                None => choose_part(algorithm.part(phase), &part)?,
             };
             if same.is_none() {
                 known.push(choice.clone());
@@ -226,19 +224,16 @@ fn part(request: &Request, kind: Kind, group: &Group) -> Result<Request> {
 }
 
 /// The given algorithm, or the candidate with the smallest model time; with its best segments.
-fn choose(algorithm: Option<&Algorithm>, request: &Request) -> Result<Choice> {
+fn choose_part(algorithm: Option<&Algorithm>, request: &Request) -> Result<Choice> {
     if let Some(algorithm) = algorithm {
         return Ok(with_best_segments(algorithm, request)?);
     }
-    let ranks = request.ranks;
-    let is_short = |a: &&Algorithm| {
-        let transfers = (a.transfers)(ranks, 1).saturating_mul(index(a.planning_work));
-        search::is_short(ranks, transfers)
-    };
-    let mut space = Space::of(request);
-    let short = space.algorithms.iter().filter(is_short);
-    let resolved = |a: &Algorithm| a.resolved(request).unwrap_or_else(|_| a.clone());
-    space.algorithms = short.map(resolved).collect();
+    let mut space = Space::of(request).of_short()?;
+    for algorithm in &mut space.algorithms {
+        if let Ok(resolved) = algorithm.resolved(request) {
+            *algorithm = resolved;
+        }
+    }
     best_first(&space, &Model).best(Some(request.kind))
 }
 

@@ -134,6 +134,21 @@ impl Algorithm {
         }
     }
 
+    /// Transfers of its schedule for `request`, at most: those of the row that plans it.
+    #[doc(hidden)]
+    pub fn transfers_for(&self, request: &Request) -> usize {
+        (self.planned_as(request).transfers)(request.ranks, self.segments_of(request))
+    }
+
+    /// Number of segments that it splits the vector of `request` into.
+    pub(in crate::plan) fn segments_of(&self, request: &Request) -> usize {
+        if self.segmented {
+            request.segments.count()
+        } else {
+            1
+        }
+    }
+
     /// The request with the costs that count: a collective that does not combine has no
     /// computation.
     pub(in crate::plan) fn effective<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
@@ -189,11 +204,6 @@ impl Algorithm {
             return Err(Reason::Collective(request.kind));
         }
         let ranks = request.ranks;
-        let segments = if self.segmented {
-            request.segments.count()
-        } else {
-            1
-        };
         let links_differ = request.cost.links().is_some();
         let with_links = self.max_ranks_with_links.filter(|_| links_differ);
         for (most, links_differ) in [(self.max_ranks, false), (with_links, true)] {
@@ -205,7 +215,8 @@ impl Algorithm {
                 });
             }
         }
-        if (self.transfers)(ranks, segments) > MAX_TRANSFERS {
+        if self.transfers_for(request) > MAX_TRANSFERS {
+            let segments = self.segments_of(request);
             return Err(Reason::TooManySteps { ranks, segments });
         }
         self.check_blocks(request)?;

@@ -11,6 +11,15 @@ use crate::schedule::{DynScheduleSource, Layout, Schedule, Step};
 use crate::simulate::bounds::{LowerBounds, lower_bound_of_programs};
 use crate::simulate::{self, Timed};
 
+/// How an algorithm is planned.
+///
+/// Some planners take times themselves:
+/// - `Composed`, and the rows `composed` and `gossip`, search for their parts by
+///   [`best_first`](crate::plan::space::best_first);
+/// - a multicast takes the fastest use of ports of its broadcast;
+/// - the allreduces of split-binary and out-of-order compare broadcasts;
+/// - trees of a gather are planned twice where copies overlap communication, and the faster
+///   schedule is taken.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::plan) enum Planner {
     /// The function plans the schedule itself.
@@ -87,7 +96,8 @@ impl Planned {
         Ok(timed.expect("no time is larger than infinity"))
     }
 
-    /// As [`timed`](Self::timed); `None` as soon as the time turns out to be larger than `limit`.
+    /// As [`timed`](Self::timed); `None` if the time is larger than `limit`, mostly as soon as that
+    /// turns out.
     pub(in crate::plan) fn timed_within(
         &self,
         cost: &CostModel,

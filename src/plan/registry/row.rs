@@ -105,8 +105,9 @@ pub(in crate::plan) enum BestSegment {
     Search,
     /// The real number that minimizes the closed form.
     Formula(fn(&SymbolValues) -> f64),
-    /// By a search of its own, `None` for requests that it does not cover.
-    Own(fn(&Variant) -> Result<Option<Best>>),
+    /// By a search of its own, `None` for requests that it does not cover. It times no schedule of
+    /// several segments that has more transfers than this number: the memory does not hold it.
+    Own(fn(&Variant, usize) -> Result<Option<Best>>),
 }
 
 /// How an algorithm finds a root that no other is better than, for a request with a free root.

@@ -8,7 +8,7 @@ use super::published::SymbolValues;
 use crate::budget::search;
 use crate::error::Result;
 use crate::machine::numbers::truncated;
-use crate::plan::choose::{Choice, LeftOut, with_best_segments};
+use crate::plan::choose::{Choice, with_best_segments};
 use crate::plan::registry::{Algorithm, BestSegment};
 use crate::plan::space::Variant;
 use crate::plan::{Request, Segments};
@@ -95,7 +95,7 @@ impl Best {
         Best {
             segments: choice.request.segments.clone(),
             time: choice.time,
-            executed: !choice.left_out.contains(&LeftOut::Time),
+            executed: !choice.is_bound,
             method: choice.segments_found.unwrap_or(Method::Whole),
         }
     }
@@ -103,7 +103,8 @@ impl Best {
 
 impl Variant {
     /// As [`best_segment`], of this variant, for a memory that holds schedules of at most
-    /// `max_transfers` transfers: of several segments it tries none of more.
+    /// `max_transfers` transfers: of several segments it simulates none of more. What it finds may
+    /// have more where a formula gives the time.
     pub(in crate::plan) fn best_segments(&self, max_transfers: usize) -> Result<Best> {
         self.algorithm.accepts(&self.request)?;
         let mut variant = self.clone();
@@ -116,8 +117,9 @@ impl Variant {
         }
     }
 
-    /// The best segments where both directions of a port may be used at once, starting from those
-    /// that are best for one direction at a time. An eighth of a search, since these are good.
+    /// The best segments where both directions of a port may be used at once: those that are best
+    /// for one direction at a time, unless a short search, of a share of the transfers, finds
+    /// better ones.
     fn improved(&self, first: Best, max_transfers: usize) -> Result<Best> {
         let elements = self.request.elements();
         let first = TriedSegments::new(self, max_transfers).timed(first)?;
@@ -125,7 +127,7 @@ impl Variant {
             return Ok(first);
         }
         let mut trial = TriedSegments::new(self, max_transfers);
-        trial.max_simulated /= 8;
+        trial.max_simulated /= search::SHORT_SHARE;
         trial.search()?;
         let found = trial.best(Method::Search)?;
         let found = trial.improve(found)?;
@@ -173,7 +175,7 @@ fn best_on_used_ports(variant: &Variant, max_transfers: usize) -> Result<Best> {
             Some(x) => trial.near(size(&x))?,
             None => None,
         },
-        BestSegment::Own(best) => match best(variant)? {
+        BestSegment::Own(best) => match best(variant, max_transfers)? {
             Some(best) => return Ok(best),
             None => None,
         },
@@ -253,10 +255,11 @@ impl TriedSegments {
         self.variant.request.segments = split.segments(self.variant.request.elements())?;
         let transfers = split.count.saturating_mul(self.variant.request.ranks);
         let simulated = self.simulated.saturating_add(transfers);
-        let is_short = transfers <= search::MAX_SIMULATED && simulated <= self.max_simulated;
+        let may_simulate = transfers <= search::MAX_SIMULATED && simulated <= self.max_simulated;
         let time = if let Some(time) = self.variant.closed_form() {
             (time, true)
-        } else if split.count == 1 || is_short && self.variant.transfers() <= self.max_transfers {
+        } else if split.count == 1 || may_simulate && self.variant.transfers() <= self.max_transfers
+        {
             self.simulated = simulated;
             (self.variant.time()?, true)
         } else {
@@ -307,7 +310,7 @@ impl TriedSegments {
     }
 
     /// Tries all splits if there are few, and otherwise even ones into about as many segments as
-    /// those found `first`, which may take an eighth of the search. Returns the best.
+    /// those found `first`, which may take a share of the search. Returns the best.
     fn improve(&mut self, first: Best) -> Result<Best> {
         let (m, ranks) = (self.variant.request.elements(), self.variant.request.ranks);
         // On average a split has half as many segments as there are elements.
@@ -319,8 +322,8 @@ impl TriedSegments {
             self.limited = false;
             Split::all(m).collect()
         } else {
-            let eighth = (self.simulated / 8).max(search::MAX_EXHAUSTIVE);
-            self.max_simulated = self.max_simulated.min(self.simulated + eighth);
+            let share = (self.simulated / search::SHORT_SHARE).max(search::MAX_EXHAUSTIVE);
+            self.max_simulated = self.max_simulated.min(self.simulated + share);
             let count = first.segments.count();
             let counts = count.saturating_sub(1).max(1)..=(count + 1).min(m);
             counts.map(|count| Split::of_count(m, count)).collect()
@@ -357,9 +360,9 @@ impl TriedSegments {
     fn search(&mut self) -> Result<()> {
         let m = self.variant.request.elements();
         let (mut count, mut least, mut worse) = (1, f64::INFINITY, 0);
-        // More segments mostly add start-up times: after three doublings without a gain further
+        // More segments mostly add start-up times: after some doublings without a gain further
         // ones are not expected to gain, and from a lower bound on that is no gain they cannot.
-        while count <= m && worse < 3 && self.min_time(count)? < least {
+        while count <= m && worse < search::MAX_WORSE && self.min_time(count)? < least {
             if count.saturating_mul(self.variant.request.ranks)
                 > search::MAX_SIMULATED.max(self.variant.request.ranks)
             {

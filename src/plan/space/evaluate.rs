@@ -15,9 +15,21 @@ use crate::plan::segments::{Best, Method};
 pub struct Choice {
     /// The variant: algorithm, ports, root and segments.
     pub variant: Variant,
-    /// The time by the evaluator, in its unit: perhaps an upper bound if [`LeftOut::Time`] is in
-    /// the variant's list.
+    /// The time by the evaluator, in its unit.
     pub time: f64,
+    /// Whether `time` is an upper bound: then [`LeftOut::Time`] is in the variant's list.
+    pub is_bound: bool,
+}
+
+impl Choice {
+    /// A variant whose time is known.
+    pub(super) fn of((variant, known): Settled) -> Option<Choice> {
+        Some(Choice {
+            variant,
+            time: known.value()?,
+            is_bound: matches!(known, Known::AtMost(_)),
+        })
+    }
 }
 
 impl Deref for Choice {
@@ -28,16 +40,43 @@ impl Deref for Choice {
     }
 }
 
-/// A variant with its segments, and its time: `None` if the search for these has not found it, or
-/// where it is larger than a limit of the caller.
-pub type Settled = (Variant, Option<f64>);
+/// What is known of the time of a variant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Known {
+    /// Nothing: it was not needed yet, or turned out to be larger than a limit of the caller.
+    Nothing,
+    /// The time.
+    Time(f64),
+    /// An upper bound: the schedule takes too long to simulate.
+    AtMost(f64),
+}
+
+impl Known {
+    /// The time, or the upper bound of it.
+    pub fn value(self) -> Option<f64> {
+        match self {
+            Known::Nothing => None,
+            // An empty sum is -0, which would win a tie.
+            Known::Time(time) | Known::AtMost(time) => Some(time + 0.0),
+        }
+    }
+}
+
+impl From<Option<f64>> for Known {
+    fn from(time: Option<f64>) -> Known {
+        time.map_or(Known::Nothing, Known::Time)
+    }
+}
+
+/// A variant with its segments, and what is known of its time.
+pub type Settled = (Variant, Known);
 
 /// An algorithm in a search.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each algorithm")]
 pub enum Offer {
-    /// It is timed.
-    Timed(Choice),
+    /// Its time is known.
+    Timed(Settled),
     /// Its time takes long to compute, and is at least this. It is computed after those of all
     /// others, in the order of these bounds, and only if it may be smaller than the smallest time
     /// so far, or as small and the algorithm comes earlier.
@@ -63,15 +102,16 @@ pub trait Evaluator: Sync {
     /// The variant with the segments to compare it with.
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
         let (mut variant, best) = segments.choose_for(variant, usize::MAX)?;
-        let time = best.as_ref().map(|best| best.time);
-        if best.is_none_or(|best| best.executed) {
-            return Ok((variant, time));
-        }
-        if !variant.is_too_long() {
-            return Ok((variant, None));
-        }
-        variant.left_out.push(LeftOut::Time);
-        Ok((variant, time))
+        let known = match best {
+            None => Known::Nothing,
+            Some(best) if best.executed => Known::Time(best.time),
+            Some(_) if !variant.is_too_long_to_time() => Known::Nothing,
+            Some(best) => {
+                variant.left_out.push(LeftOut::Time);
+                Known::AtMost(best.time)
+            }
+        };
+        Ok((variant, known))
     }
 
     /// The time of a variant; `None` if it is larger than `limit`, where that is quicker to find

@@ -1,60 +1,72 @@
 //! The search for the fastest variant: [`best_first`].
 //!
 //! Each algorithm of a [`Space`] is evaluated for all uses of its ports and all roots, with the
-//! segments that are best for these. What takes long is put off (`Space::takes_long`): it is
-//! evaluated after all others, in the order of lower bounds, and not at all where a bound shows
-//! that it does not win; a simulation (not a search for segments) ends where it shows that. What
-//! takes too long is left out, or refused ([`Reason::is_of_size`]): a [`Choice`] says so, and
-//! commands note it. What is not said stands at [`LeftOut`].
+//! segments that are best for these. What takes long and has a lower bound, or does not search for
+//! segments, is put off: it is evaluated after all others, in the order of the bounds, and not at
+//! all where its bound shows that it does not win. What takes too long is left out, or refused
+//! ([`Reason::is_of_size`]): a [`Choice`] says so, and commands note it. What is not said stands at
+//! [`LeftOut`].
 //!
-//! [`Request::plan_best`] comes to a time so:
+//! How [`Request::plan_best`] comes to a time; what is in brackets is asked where it is needed:
 //!
-//! - [`choose`] makes the [`Space`] and searches it by [`best_first`], with [`Model`];
-//! - `offer` gives each algorithm its variant ([`variant_to_plan`]: the only one, or the fastest,
-//!   `fastest_within`), or puts it off;
-//! - [`Evaluator::settle`] gives a variant its segments. A search for them
-//!   (`plan/segments/equal.rs`) times all that it tries (`try_split`) and has the best one's time,
-//!   unless these are of unequal sizes, or an upper bound is all that it knows. Some rows search by
-//!   themselves (`BestSegment::Own`; uni-greedy has an evaluator, too); where a variant takes
-//!   another time on its ports than on those that it is planned for (`takes_time_of_used`), a
-//!   shorter search begins with the best ones for these (`improved`);
-//! - [`Evaluator::time`] times what has no time yet;
-//! - `try_split` and [`Evaluator::time`] ask [`Variant::time_within`], of which below.
+//! ```text
+//! choose
+//!   Space::of                           the candidates of the registry        space.rs
+//!   best_first
+//!     offer                             each algorithm
+//!       Space::puts_off                 then Evaluator::min_time is its offer space.rs
+//!       variant_to_plan                 its only variant, or the fastest
+//!         Evaluator::variants           uses of the ports, and roots          space.rs
+//!         EVALUATE                      [of each variant, fastest_within]
+//!     fastest_within                    [each that was put off and may win: of each variant]
+//!       EVALUATE                        within the best time so far
+//!   Ranking::best                       the fastest, and what was left out
+//!
+//! EVALUATE
+//!   Evaluator::settle                   the segments of a variant             evaluate.rs
+//!     SegmentChoice::choose_for
+//!       Variant::best_segments          [a search for them]                   segments/equal.rs
+//!         TriedSegments::try_split      by the closed form, else TIME, else at most that of a
+//!                                       vector rounded up to whole segments
+//!         BestSegment::Own              [or a search of the row's own]        registry/row.rs
+//!   with_time                           [no search has found its time]
+//!     Evaluator::time                   TIME                                  evaluate.rs
+//!
+//! TIME, Variant::time_within                                                  variant.rs
+//!   Variant::closed_form                the formula of the row that plans it
+//!   Variant::planned                    [no formula holds] a stored schedule,
+//!                                       or programs, made as they are timed   registry/planner.rs
+//!   Planned::timed_within                                                     registry/planner.rs
+//!     simulate::stream_within           in the order of the lists, or by the graph of the steps
+//!                                       where transfers wait for other ranks' simulate/stream.rs
+//! ```
+//!
+//! - A limit ends a simulation in the order of the lists as soon as the time is larger. One by the
+//!   graph ends first, and is compared then; so does that of ports that nodes share, a command's.
+//! - Where a variant takes another time on its ports than on those that it is planned for
+//!   (`takes_time_of_used`), the best segments for these are timed on its own ports, and a short
+//!   search follows (`improved`).
+//! - Where all ranks do the same, links and machine are ideal and nothing overlaps, two ranks are
+//!   simulated for all.
+//! - A closed form's messages cost what `CostModel::slowest_transfer` says, and gamma is 0 of what
+//!   combines nothing (`Algorithm::effective`).
+//! - Rows that look at late arrivals (`Row::for_arrivals`) are planned with and without these by
+//!   [`Variant::planned_on`], which simulates both and takes the faster schedule. Planners that
+//!   take times themselves are listed at `Planner`.
 //!
 //! Commands have an [`Evaluator`] of their own: `Evaluation` in `crates/app/src/task/evaluation.rs`
 //! says what differs. A native run on known cores may ask the native estimate
 //! (`crates/measure/src/estimate/choice.rs`). [`Request::time`] begins lower, with the segments of
 //! the request: [`Algorithm::time`] takes the best of the row's [`variants`], a use of the ports
-//! and a root each.
-//!
-//! Of a variant, [`Variant::time_within`] asks
-//!
-//! 1. [`Variant::closed_form`]: the formula of the row, or of the one with the same schedule
-//!    (`Algorithm::planned_as`), where [one holds](Algorithm::closed_form); its messages cost what
-//!    `CostModel::slowest_transfer` says, and gamma is 0 of what combines nothing
-//!    (`Algorithm::effective`);
-//! 2. else [`Variant::planned`] by the row's planner (`plan/registry/planner.rs`): a stored
-//!    schedule (`Planner::Direct`, `ReverseOf`, `MulticastBy`, `Composed`), or programs that are
-//!    made as they are timed (the others), stored first where they take another time on the ports
-//!    of the request (`Planned` in `plan/registry/planner.rs`). `simulate::stream` times either
-//!    (`Planned::timed_within`): by the graph of the steps where a transfer waits for more than its
-//!    list, or ranks share a port; by two ranks where all do the same, links and machine are ideal
-//!    and nothing overlaps; else by all.
-//!
-//! Planners that take times themselves: `Composed` searches for its parts by [`best_first`], as the
-//! rows `composed` and `gossip` do; a multicast takes the fastest use of ports of its broadcast;
-//! the allreduces of split-binary and out-of-order compare broadcasts; trees of a gather are
-//! planned twice where copies overlap communication, and the faster schedule is taken. Rows that
-//! look at late arrivals (`Row::for_arrivals`) are planned with and without these by
-//! [`Variant::planned_on`], which takes the faster schedule.
+//! and a root each, by TIME.
 //!
 //! Among times that are equal up to rounding, the first in the order of the registry wins (`wins`,
 //! and [`fastest_first`] in `compare`, too), of its uses of the ports and roots the first
 //! (`first_of_least`). The phases of `composed` are an exception, for the sake of their bits.
 
-use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
+use super::evaluate::{Choice, Evaluator, Known, Model, Offer, Settled, Variants};
 use super::space::{ONE_AT_LEAST, SegmentChoice, Space, TimesOf, first_of_least, variants};
-use super::variant::{ANY_TIME, LeftOut, Variant};
+use super::variant::{LeftOut, Variant};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::plan::Request;
@@ -96,20 +108,20 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
     });
     let (mut timed, mut deferred, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     let (mut best, mut cut) = ((f64::INFINITY, 0), Vec::new());
-    let mut add = |i: usize, (variant, time): Settled, best: &mut (f64, usize)| {
-        if !variant.left_out.is_empty() {
+    let mut add = |i: usize, settled: Settled, best: &mut (f64, usize)| {
+        if !settled.0.left_out.is_empty() {
             cut.push(i);
         }
-        if let Some(time) = time {
-            if wins((time, i), *best) {
-                *best = (time, i);
+        if let Some(choice) = Choice::of(settled) {
+            if wins((choice.time, i), *best) {
+                *best = (choice.time, i);
             }
-            timed.push((i, Choice { variant, time }));
+            timed.push((i, choice));
         }
     };
     for (i, offer) in offers.into_iter().enumerate() {
         match offer {
-            Ok(Offer::Timed(Choice { variant, time })) => add(i, (variant, Some(time)), &mut best),
+            Ok(Offer::Timed(settled)) => add(i, settled, &mut best),
             Ok(Offer::Deferred(min_time)) => deferred.push((i, min_time)),
             Err(refusal) => refusals.push((i, refusal)),
         }
@@ -177,7 +189,7 @@ fn offer<E: Evaluator>(
     algorithm: &Algorithm,
     evaluator: &E,
 ) -> Result<Offer, Refusal> {
-    if space.takes_long(algorithm) {
+    if space.puts_off(algorithm) {
         algorithm.accepts(&space.request)?;
         let min_time = min_time(space, algorithm, evaluator);
         // A search for segments has no limit that could end it.
@@ -186,9 +198,7 @@ fn offer<E: Evaluator>(
         }
     }
     let settled = variant_to_plan(space, algorithm, evaluator)?;
-    let (variant, time) = timed_within(settled, evaluator, f64::INFINITY)?;
-    let time = time.expect(ANY_TIME);
-    Ok(Offer::Timed(Choice { variant, time }))
+    with_time(settled, evaluator, f64::INFINITY).map(Offer::Timed)
 }
 
 /// The variant of an algorithm to plan: the fastest, or the only one, which need not be timed.
@@ -215,12 +225,12 @@ fn fastest_within<E: Evaluator>(
     evaluator: &E,
     limit: f64,
 ) -> Result<Settled, Refusal> {
-    let time_of = |settled: &Settled| settled.1.unwrap_or(f64::INFINITY);
+    let time_of = |settled: &Settled| settled.1.value().unwrap_or(f64::INFINITY);
     let mut least = limit;
     let mut left_out = Vec::new();
     let timed = variants.map(|variant| {
         let settled = evaluator.settle(variant, &space.segments);
-        let settled = settled.and_then(|settled| timed_within(settled, evaluator, least));
+        let settled = settled.and_then(|settled| with_time(settled, evaluator, least));
         let omitted = match &settled {
             Ok((variant, _)) => &variant.left_out[..],
             // For all roots it has the same size.
@@ -235,31 +245,30 @@ fn fastest_within<E: Evaluator>(
         least = settled.as_ref().map_or(least, |s| least.min(time_of(s)));
         settled
     });
-    let (fastest, time) = first_of_least(timed, time_of)?;
+    let (fastest, known) = first_of_least(timed, time_of)?;
     Ok((
         Variant {
             left_out,
             ..fastest
         },
-        time,
+        known,
     ))
 }
 
 /// The variant with its time, unless that is not known yet and larger than `limit`.
-fn timed_within<E: Evaluator>(
-    (variant, time): Settled,
+fn with_time<E: Evaluator>(
+    (variant, known): Settled,
     evaluator: &E,
     limit: f64,
 ) -> Result<Settled, Refusal> {
-    let time = match time {
-        Some(time) => Some(time),
-        None => evaluator.time(&variant, limit)?,
+    let known = match known {
+        Known::Nothing => evaluator.time(&variant, limit)?.into(),
+        known => known,
     };
-    if time.is_some_and(|time| !time.is_finite()) {
+    if known.value().is_some_and(|time| !time.is_finite()) {
         return Err(variant.refusal(Reason::NoFiniteTime));
     }
-    // An empty sum is -0, which would win a tie.
-    Ok((variant, time.map(|time| time + 0.0)))
+    Ok((variant, known))
 }
 
 impl Ranking {
@@ -365,9 +374,10 @@ impl Algorithm {
     /// Plans `request` and stores the schedule, under the name of the algorithm. The
     /// [planners](crate::plan) state the shapes of the buffers and the time of planning.
     ///
-    /// # Errors As [`accepts`](Self::accepts), if the root is free and the search for the best
-    /// takes too long ([`Reason::FreeRoot`]), and where the planner itself fails: a buffer would
-    /// overflow, there are too many ranks for its search, or the links do not connect all ranks.
+    /// # Errors
+    /// As [`accepts`](Self::accepts), if the root is free and the search for the best takes too
+    /// long ([`Reason::FreeRoot`]), and where the planner itself fails: a buffer would overflow,
+    /// there are too many ranks for its search, or the links do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.fastest_variant(request)?.plan()
     }

@@ -21,6 +21,7 @@ use std::borrow::Cow;
 
 use super::variant::{LeftOut, Variant};
 use crate::budget::{quick, search};
+use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::machine::numbers::index;
 use crate::plan::refusal::{Reason, Refusal};
@@ -80,6 +81,32 @@ impl<'a> Space<'a> {
         }
     }
 
+    /// Only the algorithms whose schedules of one segment are short enough to be compared as parts
+    /// of others (`budget::search::is_short`).
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge): the others alone accept the request.
+    pub(in crate::plan) fn of_short(mut self) -> Result<Self> {
+        let is_short = |algorithm: &Algorithm| {
+            let transfers = algorithm.transfers_for(&self.request);
+            let planning = transfers.saturating_mul(index(algorithm.planning_work));
+            search::is_short(self.request.ranks, planning)
+        };
+        let accepts = |algorithm: &&Algorithm| algorithm.accepts(&self.request).is_ok();
+        let (short, long): (Vec<_>, Vec<_>) = self.algorithms.into_iter().partition(is_short);
+        let any = short.iter().any(|algorithm| accepts(&algorithm));
+        if let Some(long) = long.iter().find(accepts).filter(|_| !any) {
+            return Err(Error::too_large(format!(
+                "the {} of {} ranks by {} is too long to be a part of another schedule",
+                self.request.kind.name(),
+                self.request.ranks,
+                long.name()
+            )));
+        }
+        self.algorithms = short;
+        Ok(self)
+    }
+
     /// Whether the best segments of the algorithm are searched for.
     pub(super) fn searches_segments(&self, algorithm: &Algorithm) -> bool {
         algorithm.segmented && self.segments.known().is_none()
@@ -93,8 +120,9 @@ impl<'a> Space<'a> {
         Variant::of(algorithm, &self.request).with_segments(segments)
     }
 
-    /// Whether evaluating the algorithm may simulate many transfers, or fill large tables.
-    pub(super) fn takes_long(&self, algorithm: &Algorithm) -> bool {
+    /// Whether the algorithm is evaluated after others: that may simulate many transfers, or fill
+    /// large tables.
+    pub(super) fn puts_off(&self, algorithm: &Algorithm) -> bool {
         let open = self.open_variant(algorithm);
         if self.searches_segments(algorithm) {
             let transfers = open.transfers().saturating_mul(index(search::SCHEDULES));

@@ -26,16 +26,18 @@ use crate::schedule::collective::Kind;
 ///   `gossip`);
 /// - broadcasts of multicasts, and those that the allreduces of split-binary and out-of-order
 ///   compare: uses of the ports, and segments that take too long to plan;
-/// - trees of gathers and scatters that are compared beyond those that a search proves to be the
-///   best: the pages of the planners name them.
+/// - plans of out-of-order beyond the effort of its search, which may end with that of uni-greedy;
+/// - trees beyond those that a search proves to be the best: those of gathers and scatters, and of
+///   the reductions and broadcasts `unordered`. The pages of the planners name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftOut {
     /// Segments beyond the limits of time and memory.
     Segments,
     /// The time of a schedule that takes too long to simulate: an upper bound is known. It is the
-    /// chosen schedule, or that of another root or use of the ports, with which the algorithm may
-    /// take less time than with the chosen one.
+    /// chosen schedule ([`Choice::is_bound`](crate::plan::choose::Choice::is_bound)), or that of
+    /// another root or use of the ports, with which the algorithm may take less time than with the
+    /// chosen one.
     Time,
     /// The order of float sums that gives all ranks the same bits, of a long schedule.
     Order,
@@ -53,7 +55,7 @@ pub enum LeftOut {
     },
 }
 
-pub(super) const ANY_TIME: &str = "no time is larger than infinity";
+const ANY_TIME: &str = "no time is larger than infinity";
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -217,7 +219,8 @@ impl Variant {
 
     /// Its model time: by the closed form where there is one, else by simulation. Infinite if a
     /// message has no link; `None` if a simulation shows that it is larger than `limit`, which
-    /// takes only as long as simulating that much.
+    /// takes only as long as simulating that much where each transfer waits for its lists alone.
+    /// Planning has no limit, nor have the simulations that compare plans for late arrivals.
     #[doc(hidden)]
     pub fn time_within(&self, limit: f64) -> Result<Option<f64>> {
         self.algorithm.accepts(&self.request)?;
@@ -245,20 +248,10 @@ impl Variant {
         self.algorithm.refusal(&self.request, reason)
     }
 
-    /// Number of segments that it splits the vector into.
-    fn segments(&self) -> usize {
-        if self.algorithm.segmented {
-            self.request.segments.count()
-        } else {
-            1
-        }
-    }
-
     /// Transfers of its schedule, at most.
     #[doc(hidden)]
     pub fn transfers(&self) -> usize {
-        let planned_as = self.algorithm.planned_as(&self.request);
-        (planned_as.transfers)(self.request.ranks, self.segments())
+        self.algorithm.transfers_for(&self.request)
     }
 
     /// Whether timing it simulates many transfers, or fills large tables.
@@ -270,14 +263,18 @@ impl Variant {
     }
 
     /// Whether simulating it takes longer than the search for its segments.
-    pub(super) fn is_too_long(&self) -> bool {
+    pub(super) fn is_too_long_to_time(&self) -> bool {
         self.transfers() > search::MAX_SIMULATED_IN_ALL
     }
 
     /// How many unequal segments may be tried in place of its own.
     pub(super) fn trials_of_unequal(&self) -> usize {
         let planned_as = self.algorithm.planned_as(&self.request);
-        let work = planned_as.work(self.request.ranks, self.segments(), 1);
+        let work = planned_as.work(
+            self.request.ranks,
+            self.algorithm.segments_of(&self.request),
+            1,
+        );
         (search::MAX_UNEQUAL_STEPS / work.max(1)).min(search::MAX_UNEQUAL_TRIALS) as usize
     }
 

@@ -20,9 +20,10 @@ pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input
         return Ok(None);
     }
     let mut task = PlanTask::new(common, kind, caller)?;
-    let ranks = task.request.ranks();
+    let asked = task.request.clone();
     let is_long = |algorithm: &Algorithm, segments| {
-        algorithm.is_streamed() && (algorithm.transfers)(ranks, segments) > MAX_STORED
+        let planned_as = algorithm.planned_as(&asked);
+        planned_as.is_streamed() && (planned_as.transfers)(asked.ranks(), segments) > MAX_STORED
     };
     // The best number of segments is not known yet. With the largest possible number the schedule
     // may be long.

@@ -35,16 +35,14 @@
 use std::borrow::Cow;
 
 use oneport::internal::budget::memory::{SEARCHED_TRANSFER_BYTES, STEP_BYTES, STREAMED_RANK_BYTES};
-use oneport::internal::budget::quick::MAX_TRANSFERS;
-use oneport::internal::budget::search;
-use oneport::internal::budget::size::MAX_STEPS;
+use oneport::internal::budget::{quick, search, size};
 use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::Best;
 use oneport::plan::space::{
-    Evaluator, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants, variant_to_plan,
-    variants,
+    Evaluator, Known, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants,
+    variant_to_plan, variants,
 };
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -116,7 +114,7 @@ impl PlanTask {
     /// Roughly how long timing all algorithms takes at most, in seconds, but for those refused as
     /// too long.
     pub(crate) fn seconds(&self) -> Option<f64> {
-        let fits = |a: &&Algorithm| steps(&Variant::of(a, &self.request)) <= MAX_STEPS;
+        let fits = |a: &&Algorithm| steps(&Variant::of(a, &self.request)) <= size::MAX_STEPS;
         let fit = self.algorithms.iter().filter(fits);
         let work = fit
             .map(|algorithm| self.work(algorithm) as f64)
@@ -205,7 +203,7 @@ impl Evaluator for Evaluation<'_> {
 
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
         let settled = if self.knows_segments() {
-            (variant, None)
+            (variant, Known::Nothing)
         } else {
             self.with_chosen_segments(variant, segments)?
         };
@@ -216,7 +214,7 @@ impl Evaluator for Evaluation<'_> {
         self.names(&variant.algorithm);
         let (algorithm, request) = (&variant.algorithm, &variant.request);
         let steps = steps(variant);
-        if self.streams(variant) && steps > MAX_STEPS && variant.closed_form().is_none() {
+        if self.streams(variant) && steps > size::MAX_STEPS && variant.closed_form().is_none() {
             return Err(algorithm.refusal(request, Reason::TooLongToTime { steps }));
         }
         self.model_time(variant, limit)
@@ -275,27 +273,27 @@ impl Evaluation<'_> {
         // An upper bound is no time of it.
         let is_known = |best: &Best| best.executed && best.time.is_finite();
         let best = best.filter(|best| is_known(best) && self.task.node_ports.is_none());
-        Ok((variant, best.map(|best| best.time)))
+        Ok((variant, best.map(|best| best.time).into()))
     }
 
     /// The form that gives all ranks the same bits of sums of floats, if it takes less time. It has
     /// as many combinations, so only those that overlap communication may begin earlier. What takes
     /// long to simulate keeps its form: a bound may show that it need not be timed.
-    fn in_faster_order(&self, (mut variant, time): Settled) -> Settled {
+    fn in_faster_order(&self, (mut variant, known): Settled) -> Settled {
         let overlaps = variant.request.get_cost().overlaps();
         let same = self.task.with_same_bits(&variant);
         let Some(same) = same.filter(|_| overlaps) else {
-            return (variant, time);
+            return (variant, known);
         };
-        if variant.transfers() > MAX_TRANSFERS {
+        if variant.transfers() > quick::MAX_TRANSFERS {
             variant.left_out.push(LeftOut::Order);
-            return (variant, time);
+            return (variant, known);
         }
         let time_of = |variant| self.model_time(variant, f64::INFINITY).ok().flatten();
-        let time = time.or_else(|| time_of(&variant));
+        let time = known.value().or_else(|| time_of(&variant));
         match time_of(&same) {
-            faster @ Some(_) if time.is_some() && faster < time => (same, faster),
-            _ => (variant, time),
+            faster @ Some(_) if time.is_some() && faster < time => (same, faster.into()),
+            _ => (variant, time.into()),
         }
     }
 
@@ -332,12 +330,12 @@ impl Evaluation<'_> {
         let (ranks, segments) = (request.ranks(), request.get_segments().count());
         let steps = steps(variant);
         let streams = self.streams(variant);
-        if steps > MAX_STEPS && !(streams && self.task.timed_only == Some(Timing::Chosen)) {
+        if steps > size::MAX_STEPS && !(streams && self.task.timed_only == Some(Timing::Chosen)) {
             let reason = Reason::TooLong {
                 ranks,
                 segments,
                 steps,
-                max_steps: MAX_STEPS,
+                max_steps: size::MAX_STEPS,
             };
             return Err(algorithm.refusal(request, reason));
         }

@@ -211,7 +211,7 @@ fn names_are_escaped_in_every_format() {
             let [out, err] = [output.stdout, output.stderr].map(|t| String::from_utf8(t).unwrap());
             assert!(is_plain(&out) && is_plain(&err), "{name}: {out:?} {err:?}");
             // What does not apply is told where it was tried.
-            let table = out.split("\nnot applicable").next().unwrap().trim_end();
+            let table = out.split("\nrefused").next().unwrap().trim_end();
             (table.to_owned(), err)
         };
         let (table, _) = compare();

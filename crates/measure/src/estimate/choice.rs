@@ -9,7 +9,7 @@ use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::Method;
 use oneport::plan::space::{
-    Evaluator, Ranking, SegmentChoice, Settled, Space, Variant, Variants, best_first,
+    Evaluator, Known, Ranking, SegmentChoice, Settled, Space, Variant, Variants, best_first,
 };
 use oneport::schedule::Step;
 
@@ -106,11 +106,11 @@ impl Evaluator for CoreModel {
     /// The numbers of segments that are compared are powers of two up to the best in the model.
     fn settle(&self, variant: Variant, _: &SegmentChoice) -> Result<Settled, Refusal> {
         if !variant.algorithm.segmented {
-            return Ok((variant, None));
+            return Ok((variant, Known::Nothing));
         }
         let elements = variant.request.elements();
         let max_count = variant.request.get_segments().count();
-        let mut best: Option<Settled> = None;
+        let mut best: Option<(Variant, Option<f64>)> = None;
         let mut count = 1;
         while count <= max_count {
             let mut variant = variant.clone();
@@ -122,7 +122,8 @@ impl Evaluator for CoreModel {
             }
             count *= 2;
         }
-        Ok(best.unwrap_or((variant, None)))
+        let (variant, time) = best.unwrap_or((variant, None));
+        Ok((variant, time.into()))
     }
 
     fn time(&self, variant: &Variant, _: f64) -> Result<Option<f64>, Refusal> {

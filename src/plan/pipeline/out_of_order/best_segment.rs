@@ -13,11 +13,17 @@ use crate::plan::segments::{Split, even_size, is_better};
 /// time found or the steps of [`LIMITS`] are spent, which is said. Tried are even splits into all
 /// counts up to 64, and beyond into counts 1.6% apart. For few elements a comparison of all splits
 /// follows. `None` where times are not finite.
-pub(super) fn best(variant: &Variant) -> Result<Option<Best>> {
+pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Best>> {
     let mut variant = variant.clone();
     variant.request = variant.algorithm.effective(&variant.request).into_owned();
     let request = &variant.request;
-    let Some((split, mut is_limited)) = best_split(request, &LIMITS)? else {
+    let phases = if request.kind == Kind::Allreduce {
+        2
+    } else {
+        1
+    };
+    let max_transfers = max_transfers / phases;
+    let Some((split, mut is_limited)) = best_split(request, &LIMITS, max_transfers)? else {
         return Ok(None);
     };
     // The full plan takes more effort than the quick plan of the comparison, and may be shorter.
@@ -33,7 +39,7 @@ pub(super) fn best(variant: &Variant) -> Result<Option<Best>> {
     // Even sizes are not among those that the search compares.
     if is_better(even.time, best.0) {
         let transfers = even.segments.count().saturating_mul(request.ranks);
-        if transfers <= MAX_COMPARED {
+        if transfers <= MAX_COMPARED.min(max_transfers) {
             let even = timed(even.segments)?;
             if is_better(even.0, best.0) {
                 best = even;
@@ -109,15 +115,19 @@ fn improve(mut variant: Variant, first: Best) -> Result<Best> {
 /// few plans are needed, because most of them reach the lower bound. `None` where times are not
 /// finite, or if its plan would be too long.
 pub(super) fn broadcast_phase(request: &Request) -> Option<Request> {
-    let (split, _) = best_split(request, &LIMITS_OF_PHASE).ok()??;
+    let (split, _) = best_split(request, &LIMITS_OF_PHASE, usize::MAX).ok()??;
     let segments = split.segments(request.elements()).ok()?;
     let transfers = split.count.saturating_mul(request.ranks);
     (transfers <= LIMITS_OF_PHASE.transfers).then(|| request.clone().segments(segments))
 }
 
-/// The best split by quick plans, and whether the limits left out others that may be better. `None`
-/// where times are not finite.
-fn best_split(request: &Request, limits: &Limits) -> Result<Option<(Split, bool)>> {
+/// The best split by quick plans, and whether the limits, or a memory for `max_transfers` transfers
+/// of several segments, left out others that may be better. `None` where times are not finite.
+fn best_split(
+    request: &Request,
+    limits: &Limits,
+    max_transfers: usize,
+) -> Result<Option<(Split, bool)>> {
     let mut request = request.clone();
     let (p, m) = (request.ranks, request.elements());
     let time = |s: usize| (request.transfer_time(s), request.combine_time(s));
@@ -128,7 +138,9 @@ fn best_split(request: &Request, limits: &Limits) -> Result<Option<(Split, bool)
     let (greedy_time, first) = best_size(p, m, time);
     let mut splits: Vec<(f64, Split)> = Vec::new();
     let mut count = 1;
-    while count <= m && count.saturating_mul(p) <= limits.transfers {
+    let max_planned = limits.transfers.min(max_transfers);
+    let is_too_long = |count: usize| count > 1 && count.saturating_mul(p) > max_planned;
+    while count <= m && !is_too_long(count) {
         let split = Split::of_size(m, even_size(m, count));
         if splits.last().is_none_or(|&(_, last)| last != split) {
             request.segments = split.segments(m)?;
@@ -143,8 +155,13 @@ fn best_split(request: &Request, limits: &Limits) -> Result<Option<(Split, bool)
         .map(|&(bound, _)| bound)
         .filter(|_| count <= m);
     splits.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.size.cmp(&a.1.size)));
-    let mut best = (greedy_time, first);
-    let (mut spent, mut longest_plan, mut is_limited) = (0, 0, false);
+    let mut is_limited = first.count > 1 && first.count.saturating_mul(p) > max_transfers;
+    let mut best = if is_limited {
+        (f64::INFINITY, Split::of_count(m, 1))
+    } else {
+        (greedy_time, first)
+    };
+    let (mut spent, mut longest_plan) = (0, 0);
     for (bound, split) in std::iter::once((0.0, first)).chain(splits) {
         if bound >= best.0 {
             break;
@@ -153,7 +170,7 @@ fn best_split(request: &Request, limits: &Limits) -> Result<Option<(Split, bool)
             is_limited = true;
             break;
         }
-        if split.count.saturating_mul(p) > limits.transfers {
+        if is_too_long(split.count) {
             continue;
         }
         request.segments = split.segments(m)?;

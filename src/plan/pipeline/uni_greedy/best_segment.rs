@@ -5,8 +5,9 @@ use crate::budget::uni_greedy::{ALL_COUNTS, ALL_SIZES, REFINED_SIZES};
 use crate::plan::prelude::*;
 use crate::plan::segments::{Split, even_size, is_better};
 
-/// Finds the best segments for a request whose costs are the same for all ranks.
-pub(super) fn best(variant: &Variant) -> Result<Option<Best>> {
+/// Finds the best segments for a request whose costs are the same for all ranks. No schedule is
+/// stored for that.
+pub(super) fn best(variant: &Variant, _: usize) -> Result<Option<Best>> {
     if !variant.request.closed_forms_hold() {
         return Ok(None);
     }

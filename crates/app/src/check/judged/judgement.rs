@@ -167,7 +167,7 @@ impl Best {
     fn of(request: &Request, unit: Unit, caller: &Caller) -> Option<Best> {
         /// By an estimate that is mostly too large.
         const MAX_SECONDS: f64 = 5.0;
-        let task = PlanTask::fastest(request.clone(), unit, caller).ok()?;
+        let task = PlanTask::of_candidates(request.clone(), unit, caller).ok()?;
         if task.seconds().is_some_and(|seconds| seconds > MAX_SECONDS) {
             return None;
         }
