@@ -135,7 +135,8 @@ pub mod search {
     pub const MAX_USES: u64 = 32;
 
     /// Steps, and bytes of tables, each counted as a step, of the schedules that are planned to
-    /// compare uses of ports: among thousands of ranks only the preferred use is timed.
+    /// compare uses of ports: among thousands of ranks (hundreds, of what sends
+    /// from each rank to each) only the preferred use is timed.
     pub const MAX_WORK_OF_USES: u64 = 1 << 17;
 
     /// Bytes of tables, and steps, of the schedules that are planned to compare roots. Where the
@@ -171,7 +172,7 @@ pub mod search {
     /// Transfers of all schedules where all splits of a vector are compared: some milliseconds.
     pub const MAX_EXHAUSTIVE: usize = 1 << 16;
 
-    /// Steps of all simulations of a search for unequal segments: about a second.
+    /// Steps of all simulations of a search for unequal segments of an algorithm: some seconds.
     pub const MAX_UNEQUAL_STEPS: u64 = 1 << 25;
 
     /// Steps of a schedule of packets that is timed.

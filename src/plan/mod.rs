@@ -59,6 +59,7 @@ pub mod space {
     //! What a request leaves open, and the search for the fastest way to do what it asks.
 
     pub(super) mod evaluate;
+    mod given;
     pub(super) mod search;
     #[allow(
         clippy::module_inception,

@@ -251,9 +251,20 @@ impl Request {
     /// or, for reduce_scatter, blocks as equal as possible. An alltoall takes `p` sizes, of the
     /// blocks that every rank has for each rank, or `p^2`: of the blocks of rank 0 for each rank,
     /// then of those of rank 1, and so on.
+    ///
+    /// They replace the number of elements, unless there are several segments of it: it is that of
+    /// the largest block, of a reduce_scatter that of all blocks together.
     #[must_use]
     pub fn blocks(mut self, elements: impl Into<Option<Vec<usize>>>) -> Request {
         self.blocks = elements.into();
+        if let Some(blocks) = self.blocks.as_ref().filter(|_| self.segments.count() == 1) {
+            let elements = if self.kind.is_sized_by_block() {
+                blocks.iter().copied().max().unwrap_or(0)
+            } else {
+                blocks.iter().fold(0usize, |sum, &n| sum.saturating_add(n))
+            };
+            self.segments = Segments::whole(elements);
+        }
         self
     }
 

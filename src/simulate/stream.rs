@@ -189,8 +189,12 @@ fn run<const N: usize>(
     watch: &mut dyn FnMut(u64),
 ) -> Result<Option<(Finished, Times<N>)>> {
     let mut run = StreamRun::new(programs, costs)?;
-    let within = run.all(limit, watch)?;
-    Ok(within.then(|| run.finished()))
+    if !run.all(limit, watch)? {
+        return Ok(None);
+    }
+    // A rank may arrive after all steps that others take.
+    let finished = run.finished();
+    Ok(Some(finished).filter(|(_, times)| times[0] <= limit))
 }
 
 /// Number of rank visits between two calls of `watch`.
@@ -207,14 +211,15 @@ struct StreamRun<'a, const N: usize> {
     /// Stored apart from the ranks, because partners access nothing else.
     slots: PortSlots<N>,
     work: Worklist,
-    limit: usize,
+    /// Steps that a window holds.
+    max_window: usize,
     /// With overlap, by rank: the end of the last computation.
     computed: Vec<Times<N>>,
     /// Number of transfers that have ended, and the number of non-empty ones among them.
     transfers: u64,
     messages: usize,
     elements: usize,
-    /// When the last of these ended.
+    /// When the last transfer or computation ended.
     latest: f64,
 }
 
@@ -238,7 +243,7 @@ impl<'a, const N: usize> StreamRun<'a, N> {
             slots: PortSlots::new(ports, (0..p).map(|rank| arrival(&models, rank))),
             models,
             work: Worklist::all(p),
-            limit: INITIAL_WINDOW,
+            max_window: INITIAL_WINDOW,
             computed: vec![[0.0; N]; if overlap { p } else { 0 }],
             transfers: 0,
             messages: 0,
@@ -273,15 +278,15 @@ impl<'a, const N: usize> StreamRun<'a, N> {
         }
     }
 
-    /// Lets the ranks that paused go on; without any, widens the windows that the limit restricts.
+    /// Lets the ranks that paused go on; without any, widens the windows that are full.
     /// Returns false if there are none of these either.
     fn widen(&mut self) -> bool {
         if self.insert_where(|state| state.paused) {
             return true;
         }
-        let limit = self.limit;
-        self.limit = limit.saturating_mul(2);
-        self.insert_where(|state| state.window.len() >= limit)
+        let full = self.max_window;
+        self.max_window = full.saturating_mul(2);
+        self.insert_where(|state| state.window.len() >= full)
     }
 
     /// Puts those ranks whose programs have not ended on the work-list for which `condition` holds;
@@ -310,7 +315,7 @@ impl<'a, const N: usize> StreamRun<'a, N> {
                 place += usize::from(self.try_step(rank, place)?);
                 continue;
             }
-            let took_step = state.take(self.limit, p, self.ports, self.overlap);
+            let took_step = state.take(self.max_window, p, self.ports, self.overlap);
             let place_in_program = state.taken();
             if !took_step
                 .map_err(|e| Error::wrong(format!("rank {rank}, step {place_in_program}: {e}")))?
@@ -436,6 +441,7 @@ impl<'a, const N: usize> StreamRun<'a, N> {
             elements: step.elements() as u64,
         };
         let time = end(&self.models, &node, time);
+        self.latest = max_time(self.latest, time[0]);
         if self.overlap {
             advance(&mut self.computed[rank], &time);
         }

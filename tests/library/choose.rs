@@ -248,10 +248,7 @@ fn segments_that_do_not_fit_into_memory_are_left_out() {
     for (name, request) in [
         ("two-tree", Request::broadcast(20, 10_000)),
         // Searches of their own.
-        (
-            "circulant-blocks",
-            Request::allgather(20, 2000).blocks(blocks),
-        ),
+        ("circulant-blocks", Request::allgather(20, 0).blocks(blocks)),
         ("out-of-order", Request::reduce(20, 500).ports(Ports::UNI)),
         (
             "out-of-order",
@@ -276,6 +273,46 @@ fn segments_that_do_not_fit_into_memory_are_left_out() {
         assert!(variant.transfers() <= max, "{name}");
         assert!(limited.time > best.time, "{name}");
         assert_eq!(chosen(0).1.segments.count(), 1, "{name}");
+    }
+}
+
+/// Unequal segments are simulated: of schedules that are too long for that, or for the memory, the
+/// equal ones remain.
+#[test]
+fn unequal_segments_are_tried_within_the_limits() {
+    let chain = registry::find(Kind::Broadcast, "chain").unwrap();
+    let request =
+        |ranks, elements| Request::broadcast(ranks, elements).cost(CostModel::new(1.0, 1.0));
+    // 10,000 segments, and 20.
+    for (request, max_transfers) in [(request(5000, 20_000), usize::MAX), (request(20, 20), 20)] {
+        let chosen = |segments: SegmentChoice| {
+            let variant = Variant::of(&chain, &request);
+            segments.choose_for(variant, max_transfers).unwrap()
+        };
+        let (equal, _) = chosen(SegmentChoice::Best);
+        let (unequal, best) = chosen(SegmentChoice::BestUnequal);
+        assert!(equal.request.get_segments().count() > 2);
+        assert_eq!(unequal.request, equal.request);
+        assert!(best.is_some());
+        assert_eq!(unequal.left_out, [LeftOut::Segments]);
+    }
+}
+
+/// A simulation ends where it shows that it takes longer, by its computations, too.
+#[test]
+fn no_time_is_larger_than_its_limit() {
+    let cost = CostModel::new(1.0, 0.0).gamma(100.0).latency(1.0);
+    for cost in [cost.clone(), cost.arrivals(vec![500.0, 0.0])] {
+        let request = Request::reduce(2, 1).ports(Ports::UNI).cost(cost);
+        let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
+        let within = |limit| Variant::of(&binomial, &request).time_within(limit).unwrap();
+        let schedule = request.plan("binomial").unwrap();
+        let time = schedule.simulate(request.get_cost()).unwrap().makespan();
+        assert!(time > 100.0);
+        assert_eq!(within(f64::INFINITY), Some(time));
+        assert_eq!(within(time), Some(time));
+        // The computation begins before this.
+        assert_eq!(within(time - 1.0), None);
     }
 }
 

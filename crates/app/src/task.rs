@@ -193,7 +193,7 @@ impl PlanTask {
         let Some(ports) = &self.node_ports else {
             return variant.planned();
         };
-        variant.planned_on(|planned| {
+        variant.planned_with(|planned| {
             let schedule = ports.share(planned.materialize()?, variant.request.get_cost())?;
             Ok(Planned::Stored(schedule))
         })

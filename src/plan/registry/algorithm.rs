@@ -62,7 +62,7 @@ impl Eq for Algorithm {}
 
 impl Algorithm {
     /// Plans the request on its ports as they are, for its root or one that the planner takes.
-    pub(in crate::plan) fn planned_on_ports(&self, request: &Request) -> Result<Planned> {
+    pub(in crate::plan) fn planned_as_is(&self, request: &Request) -> Result<Planned> {
         let algorithm = self.planned_as(request);
         algorithm.accepts(request)?;
         algorithm.by_planner(request)
@@ -70,7 +70,7 @@ impl Algorithm {
 
     /// The closed form of the time on the request's ports as they are, for costs that closed forms
     /// are stated for.
-    pub(in crate::plan) fn closed_form_on_ports(&self, request: &Request) -> Option<f64> {
+    pub(in crate::plan) fn closed_form_as_is(&self, request: &Request) -> Option<f64> {
         let algorithm = self.planned_as(request);
         match algorithm.closed_form {
             ClosedForm::None => None,

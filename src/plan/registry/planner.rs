@@ -18,8 +18,8 @@ use crate::simulate::{self, Timed};
 ///   [`best_first`](crate::plan::space::best_first);
 /// - a multicast takes the fastest use of ports of its broadcast;
 /// - the allreduces of split-binary and out-of-order compare broadcasts;
-/// - trees of a gather are planned twice where copies overlap communication, and the faster
-///   schedule is taken.
+/// - planners of gathers and scatters take the fastest of several trees (`GatherProblem::fastest`),
+///   and plan twice where copies overlap communication.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::plan) enum Planner {
     /// The function plans the schedule itself.

@@ -110,7 +110,7 @@ impl Variant {
         let mut variant = self.clone();
         variant.request.ports = self.used;
         let best = best_on_used_ports(&variant, max_transfers)?;
-        if self.takes_time_of_used() || !best.time.is_finite() {
+        if self.times_as_used() || !best.time.is_finite() {
             Ok(best)
         } else {
             self.improved(best, max_transfers)

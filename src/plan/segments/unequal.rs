@@ -19,7 +19,8 @@ pub struct BestSizes {
     /// Time with these segments.
     pub time: f64,
     /// How they were found: [`Method::Exhaustive`] means that all compositions of the vector were
-    /// tried, [`Method::LimitedSearch`] that there were fewer trials than moves that may be better.
+    /// tried, [`Method::LimitedSearch`] that there were fewer trials than moves that may be better,
+    /// or that the search for equal ones was limited.
     pub method: Method,
 }
 
@@ -88,7 +89,16 @@ impl Variant {
                 f64::INFINITY
             })
         });
-        failed.map_or(Ok(found), Err)
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        // What the search for equal ones left out may be better than what was found from there.
+        let is_limited = equal.method == Method::LimitedSearch;
+        let method = match found.method {
+            Method::Search if is_limited => Method::LimitedSearch,
+            method => method,
+        };
+        Ok(BestSizes { method, ..found })
     }
 }
 
@@ -99,8 +109,8 @@ impl Variant {
 /// Otherwise the search starts from the best of `start` and some even and ramped splits into about
 /// as many segments. It then applies moves to the best sizes and to sizes of the same time: shift
 /// elements from one segment to another, merge neighbours, split a segment. It stops when no move
-/// improves the time or after `trials` evaluations, and those of the start points. Memory: all
-/// sizes that were evaluated.
+/// improves the time or after `trials` evaluations, and that of `start`. Memory: all sizes that
+/// were evaluated.
 pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> f64) -> BestSizes {
     let mut search = SizeSearch::new(start, time);
     let elements: usize = start.iter().sum();
@@ -110,7 +120,7 @@ pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> 
         }
         return search.found(Method::Exhaustive);
     }
-    for sizes in starts(elements, start.len()) {
+    for sizes in starts(elements, start.len()).into_iter().take(trials) {
         search.consider(sizes);
     }
     while let Some(base) = search.frontier.pop_front() {

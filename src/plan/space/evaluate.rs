@@ -165,19 +165,25 @@ impl SegmentChoice {
         }
         let of_planner = |error| variant.refusal(Reason::Planner(error));
         let best = variant.best_segments(max_transfers).map_err(of_planner)?;
-        let mut methods = vec![best.method];
-        let (segments, best) = if let SegmentChoice::BestUnequal = self {
-            let found = variant.best_unequal(&best, variant.trials_of_unequal());
-            let found = found.map_err(of_planner)?;
-            methods.push(found.method);
-            (Segments::of_sizes(found.sizes).map_err(of_planner)?, None)
+        let equal = variant.with_segments(best.segments.clone());
+        let unequal = matches!(self, SegmentChoice::BestUnequal) && best.method != Method::Whole;
+        let trials = equal.trials_of_unequal(max_transfers);
+        let (mut variant, best, method) = if unequal && trials > 0 {
+            let found = variant.best_unequal(&best, trials).map_err(of_planner)?;
+            let segments = Segments::of_sizes(found.sizes).map_err(of_planner)?;
+            (variant.with_segments(segments), None, found.method)
         } else {
-            (best.segments.clone(), Some(best))
+            let method = if unequal {
+                Method::LimitedSearch
+            } else {
+                best.method
+            };
+            (equal, Some(best), method)
         };
-        variant.segments_found = methods.last().copied();
-        if methods.contains(&Method::LimitedSearch) {
+        variant.segments_found = Some(method);
+        if method == Method::LimitedSearch {
             variant.left_out.push(LeftOut::Segments);
         }
-        Ok((variant.with_segments(segments), best))
+        Ok((variant, best))
     }
 }

@@ -7,73 +7,82 @@
 //! ([`Reason::is_of_size`]): a [`Choice`] says so, and commands note it. What is not said stands at
 //! [`LeftOut`].
 //!
-//! How [`Request::plan_best`] comes to a time; what is in brackets is asked where it is needed:
+//! How [`Request::plan_best`] comes to a time. Lines that begin with `?` are taken where they say,
+//! those with `*` for each of several:
 //!
 //! ```text
 //! choose
 //!   Space::of                           the candidates of the registry        space.rs
 //!   best_first
-//!     offer                             each algorithm
-//!       Space::puts_off                 then Evaluator::min_time is its offer space.rs
-//!       variant_to_plan                 its only variant, or the fastest
+//!   * offer                             each algorithm
+//!     ? Evaluator::min_time             if Space::puts_off it, and the bound is not 0 or no
+//!                                       segments are searched for: put off, by this bound
+//!       variant_to_plan
 //!         Evaluator::variants           uses of the ports, and roots          space.rs
-//!         EVALUATE                      [of each variant, fastest_within]
-//!     fastest_within                    [each that was put off and may win: of each variant]
-//!       EVALUATE                        within the best time so far
+//!       ? settle                        if there is one
+//!       ? fastest_within                if there are several
+//!       * settle, with_time             each of them
+//!       with_time                       of the one
+//!   * fastest_within                    each that was put off, while its bound may win
 //!   Ranking::best                       the fastest, and what was left out
 //!
-//! EVALUATE
-//!   Evaluator::settle                   the segments of a variant             evaluate.rs
-//!     SegmentChoice::choose_for
-//!       Variant::best_segments          [a search for them]                   segments/equal.rs
-//!         TriedSegments::try_split      by the closed form, else TIME, else at most that of a
-//!                                       vector rounded up to whole segments
-//!         BestSegment::Own              [or a search of the row's own]        registry/row.rs
-//!   with_time                           [no search has found its time]
-//!     Evaluator::time                   TIME                                  evaluate.rs
+//! settle, an Evaluator's                the segments of a variant             evaluate.rs
+//!   SegmentChoice::choose_for
+//!   ? Variant::best_segments            if they are searched for              segments/equal.rs
+//!     ? BestSegment::Formula            the neighbours of its optimum
+//!     ? BestSegment::Own                the row's own search                  registry/row.rs
+//!     ? TriedSegments::search           else, or where those say nothing
+//!     * try_split                       its closed form, or Variant::time, or at most the closed
+//!                                       form of a vector rounded up to whole segments
+//!       improve                         numbers of even segments nearby
+//!   ? Variant::best_unequal             if they may be unequal                segments/unequal.rs
 //!
-//! TIME, Variant::time_within                                                  variant.rs
-//!   Variant::closed_form                the formula of the row that plans it
-//!   Variant::planned                    [no formula holds] a stored schedule,
-//!                                       or programs, made as they are timed   registry/planner.rs
+//! with_time                             what no search has timed
+//!   Evaluator::time                     of Model: Variant::time_within        evaluate.rs
+//!
+//! Variant::time_within                                                        variant.rs
+//! ? Variant::closed_form                the formula of the row that plans it, if one holds
+//!   Variant::planned                    else by the row's planner, late arrivals apart
+//!     Algorithm::planned_as_is          on the used ports, for the root   registry/algorithm.rs
+//!       by_planner                      a schedule, or programs made as they are timed
 //!   Planned::timed_within                                                     registry/planner.rs
-//!     simulate::stream_within           in the order of the lists, or by the graph of the steps
-//!                                       where transfers wait for other ranks' simulate/stream.rs
+//!     simulate::stream_within           all steps, in the order of the lists  simulate/stream.rs
+//!     ? Schedule::timed_by_graph        if transfers wait for other ranks' lists
 //! ```
 //!
-//! - A limit ends a simulation in the order of the lists as soon as the time is larger. One by the
-//!   graph ends first, and is compared then; so does that of ports that nodes share, a command's.
-//! - Where a variant takes another time on its ports than on those that it is planned for
-//!   (`takes_time_of_used`), the best segments for these are timed on its own ports, and a short
-//!   search follows (`improved`).
+//! For example, a broadcast among 8 ranks of 1 byte with alpha 1000 and beta 0.1: `offer` takes
+//! `binomial`, which has one use of its ports and one root, so that `variant_to_plan` settles one
+//! variant. `choose_for` returns it as it is, since the row does not segment; nothing is known of
+//! its time. `with_time` asks `time_within`, whose closed form says 3 rounds of 1000.1: 3000.3.
+//!
+//! - A limit ends a simulation in the order of the lists as soon as a step ends later. One by the
+//!   graph ends first, and is compared then. Commands do not limit those of ports that nodes share.
+//! - Where a variant takes another time on its ports than on those that it is planned for (not
+//!   `times_as_used`), the best segments for these are timed on its own ports, and a short search
+//!   follows (`improved`).
 //! - Where all ranks do the same, links and machine are ideal and nothing overlaps, two ranks are
 //!   simulated for all.
-//! - A closed form's messages cost what `CostModel::slowest_transfer` says, and gamma is 0 of what
-//!   combines nothing (`Algorithm::effective`).
+//! - Gamma is 0 of what combines nothing (`Algorithm::effective`).
 //! - Rows that look at late arrivals (`Row::for_arrivals`) are planned with and without these by
-//!   [`Variant::planned_on`], which simulates both and takes the faster schedule. Planners that
+//!   [`Variant::planned_with`], which simulates both and takes the faster schedule. Planners that
 //!   take times themselves are listed at `Planner`.
 //!
 //! Commands have an [`Evaluator`] of their own: `Evaluation` in `crates/app/src/task/evaluation.rs`
 //! says what differs. A native run on known cores may ask the native estimate
-//! (`crates/measure/src/estimate/choice.rs`). [`Request::time`] begins lower, with the segments of
-//! the request: [`Algorithm::time`] takes the best of the row's [`variants`], a use of the ports
-//! and a root each, by TIME.
+//! (`crates/measure/src/estimate/choice.rs`). [`Request::time`] begins lower: see `given.rs`.
 //!
 //! Among times that are equal up to rounding, the first in the order of the registry wins (`wins`,
 //! and [`fastest_first`] in `compare`, too), of its uses of the ports and roots the first
 //! (`first_of_least`). The phases of `composed` are an exception, for the sake of their bits.
 
 use super::evaluate::{Choice, Evaluator, Known, Model, Offer, Settled, Variants};
-use super::space::{ONE_AT_LEAST, SegmentChoice, Space, TimesOf, first_of_least, variants};
+use super::space::{ONE_AT_LEAST, Space, first_of_least};
 use super::variant::{LeftOut, Variant};
 use crate::error::{Error, Result};
-use crate::machine::CostModel;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
-use crate::plan::registry::{self, Algorithm, Planned};
-use crate::plan::segments::{Published, is_better, with_rounding};
-use crate::schedule::Schedule;
+use crate::plan::registry::Algorithm;
+use crate::plan::segments::{is_better, with_rounding};
 use crate::schedule::collective::Kind;
 
 /// Algorithms with their times. Those that were put off and cannot win are not in it.
@@ -141,7 +150,7 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
     refusals.sort_by_key(|&(i, _)| i);
     let of_size = refusals.iter().filter(|(_, r)| r.reason.is_of_size());
     cut.extend(of_size.map(|&(i, _)| i));
-    cut.retain(|&i| wins((min_time(space, &space.algorithms[i], evaluator), i), best));
+    cut.retain(|&i| wins((bound_of(space, &space.algorithms[i], evaluator), i), best));
     cut.sort_unstable();
     timed.sort_by_key(|&(i, _)| i);
     Ranking {
@@ -179,7 +188,7 @@ pub fn fastest_first<T>(items: Vec<T>, time: impl Fn(&T) -> f64) -> Vec<T> {
 }
 
 /// A lower bound of the times of all variants of an algorithm.
-fn min_time<E: Evaluator>(space: &Space<'_>, algorithm: &Algorithm, evaluator: &E) -> f64 {
+fn bound_of<E: Evaluator>(space: &Space<'_>, algorithm: &Algorithm, evaluator: &E) -> f64 {
     evaluator.min_time(&space.open_variant(algorithm))
 }
 
@@ -191,7 +200,7 @@ fn offer<E: Evaluator>(
 ) -> Result<Offer, Refusal> {
     if space.puts_off(algorithm) {
         algorithm.accepts(&space.request)?;
-        let min_time = min_time(space, algorithm, evaluator);
+        let min_time = bound_of(space, algorithm, evaluator);
         // A search for segments has no limit that could end it.
         if min_time > 0.0 || !space.searches_segments(algorithm) {
             return Ok(Offer::Deferred(min_time));
@@ -334,122 +343,4 @@ pub fn choose(request: &Request) -> Result<Choice> {
 /// When the algorithm does not accept the request, or no time in the model is finite.
 pub fn with_best_segments(algorithm: &Algorithm, request: &Request) -> Result<Choice, Refusal> {
     best_first(&Space::among([algorithm], request), &Model).only()
-}
-
-impl Request {
-    /// Plans it by the algorithm with this name, one of those of [`registry::of`] its collective.
-    /// The [planners](crate::plan) state the shapes of the buffers and the time of planning. Errors
-    /// are those of [`registry::find`] and [`Algorithm::plan`].
-    pub fn plan(&self, algorithm: &str) -> Result<Schedule> {
-        registry::find(self.kind, algorithm)?.plan(self)
-    }
-
-    /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
-    /// which replaces the request's cost model. The request's segments only give the size of the
-    /// vector. What the search left out is not said: [`choose`] says it, but for the parts of
-    /// algorithms that search for these: see [`LeftOut`].
-    pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
-        choose(&self.clone().cost(machine.clone()))?.plan()
-    }
-
-    /// Model time of the algorithm with this name in the request's cost model, with the segments of
-    /// the request, where [`Request::plan_best`] searches for them: [`registry::find`], then
-    /// [`Algorithm::time`], which see. Up to rounding errors it is the time in a simulation of the
-    /// schedule that [`Request::plan`] gives, with its root if that is free.
-    ///
-    /// ```
-    /// use oneport::{CostModel, Request};
-    /// let request = Request::broadcast(8, 1).cost(CostModel::new(1000.0, 0.1));
-    /// assert_eq!(request.time("binomial")?, 3.0 * 1000.1);
-    /// # Ok::<(), oneport::Error>(())
-    /// ```
-    pub fn time(&self, algorithm: &str) -> Result<f64> {
-        registry::find(self.kind, algorithm)?.time(self)
-    }
-}
-
-/// An algorithm for a request with its own segments: the use of the ports and, if it is free, the
-/// root are those of the smallest model time, among those that are compared: see [`LeftOut`].
-impl Algorithm {
-    /// Plans `request` and stores the schedule, under the name of the algorithm. The
-    /// [planners](crate::plan) state the shapes of the buffers and the time of planning.
-    ///
-    /// # Errors
-    /// As [`accepts`](Self::accepts), if the root is free and the search for the best takes too
-    /// long ([`Reason::FreeRoot`]), and where the planner itself fails: a buffer would overflow,
-    /// there are too many ranks for its search, or the links do not connect all ranks.
-    pub fn plan(&self, request: &Request) -> Result<Schedule> {
-        self.fastest_variant(request)?.plan()
-    }
-
-    /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
-    pub fn planned(&self, request: &Request) -> Result<Planned> {
-        self.fastest_variant(request)?.planned()
-    }
-
-    /// For each use of the ports, for each root. Of these an infinite time is no error here.
-    fn variants_as_given(
-        &self,
-        request: &Request,
-    ) -> Result<impl ExactSizeIterator<Item = Variant> + use<'_>, Refusal> {
-        let segments = SegmentChoice::Given(request.segments.clone());
-        variants(self, request.clone(), &segments, TimesOf::Request)
-    }
-
-    fn fastest_variant(&self, request: &Request) -> Result<Variant> {
-        let mut variants = self.variants_as_given(request)?;
-        if variants.len() == 1 {
-            return Ok(variants.next().expect(ONE_AT_LEAST));
-        }
-        let timed = variants.map(|variant| Ok::<_, Error>((variant.time()?, variant)));
-        Ok(first_of_least(timed, |(time, _)| *time)?.1)
-    }
-
-    /// Model time of `request`, with its own segments: by the closed form where there is one for
-    /// this request, which equals the simulated time up to rounding errors, by planning and
-    /// simulation otherwise. A simulation is linear in the number of steps, planning may take
-    /// longer: the [planners](crate::plan) state it. It is infinite if a message has no link.
-    ///
-    /// # Errors
-    /// As [`Algorithm::plan`], but where there is a closed form the planner is not asked.
-    pub fn time(&self, request: &Request) -> Result<f64> {
-        let timed = self.variants_as_given(request)?;
-        first_of_least(timed.map(|variant| variant.time()), |time| *time)
-    }
-
-    /// The closed form of its time as executed, which a simulation equals up to rounding errors, if
-    /// the request is [accepted](Self::accepts), which it does not check. `None` where none holds:
-    /// - the costs are not those that it is stated for,
-    /// - links differ, or computation overlaps communication,
-    /// - the root is to be searched for,
-    /// - it uses one direction of ports that have both,
-    /// - a transfer waits for more than its list, as on ports for calls,
-    /// - rank 0 forwards the result to the root.
-    pub fn closed_form(&self, request: &Request) -> Option<f64> {
-        let mut variant = Variant::of(self, request);
-        let mut uses = self.uses(request).0.into_iter();
-        uses.try_fold(f64::INFINITY, |least, used| {
-            variant.used = used;
-            Some(least.min(variant.closed_form()?))
-        })
-    }
-
-    /// What a published table prints for it: `None` where none covers it, for other ports, for
-    /// `p <= 3`, for an empty vector, where rank 0 forwards the result to another root, where
-    /// computation overlaps communication, and where costs differ from rank to rank or are not
-    /// linear.
-    ///
-    /// ```
-    /// use oneport::plan::registry;
-    /// use oneport::{CostModel, Kind, Ports, Request};
-    /// let request = Request::reduce(64, 1000).ports(Ports::UNI).cost(CostModel::new(10.0, 1.0));
-    /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
-    /// assert_eq!(chain.table, "Table I; Lowery & Langou 2014");
-    /// assert_eq!(chain.time, 63.0 * 1010.0);
-    /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
-    /// # Ok::<(), oneport::Error>(())
-    /// ```
-    pub fn published(&self, request: &Request) -> Option<Published> {
-        Variant::of(self, request).published()
-    }
 }

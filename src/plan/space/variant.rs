@@ -16,8 +16,10 @@ use crate::schedule::collective::Kind;
 /// What a search did not compare because it would take too long or too much memory, and may be
 /// better.
 ///
-/// [`Request::plan_best`], [`Request::plan`] and [`Request::time`], the methods of [`Algorithm`] of
-/// these names, and [`best_segment`](crate::plan::segments::best_segment) have no place for it.
+/// [`Request::plan_best`], [`Request::plan`] and [`Request::time`], the methods of [`Algorithm`],
+/// the `Method` of [`best_segment`](crate::plan::segments::best_segment) and
+/// [`best_unequal`](crate::plan::segments::best_unequal), where it is not about segments, and
+/// guidelines have no place for it.
 /// That a search compares some segments only is its `Method`, and no news: those that it does not
 /// come to may be better, such as some of which an upper bound alone is known. Nobody says it of
 /// what planners search for by themselves:
@@ -27,6 +29,7 @@ use crate::schedule::collective::Kind;
 /// - broadcasts of multicasts, and those that the allreduces of split-binary and out-of-order
 ///   compare: uses of the ports, and segments that take too long to plan;
 /// - plans of out-of-order beyond the effort of its search, which may end with that of uni-greedy;
+/// - segments on ports that nodes share, which are searched for as if these shared none;
 /// - trees beyond those that a search proves to be the best: those of gathers and scatters, and of
 ///   the reductions and broadcasts `unordered`. The pages of the planners name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,13 +136,13 @@ impl Variant {
     /// As [`Variant::plan`], but does not store the schedule if the algorithm can stream it.
     #[doc(hidden)]
     pub fn planned(&self) -> Result<Planned> {
-        self.planned_on(Ok)
+        self.planned_with(Ok)
     }
 
     /// As [`Variant::planned`], on a machine that adds something to each plan, such as ports that
     /// nodes share: of two plans it decides which is the faster one.
     #[doc(hidden)]
-    pub fn planned_on(&self, machine: impl Fn(Planned) -> Result<Planned>) -> Result<Planned> {
+    pub fn planned_with(&self, machine: impl Fn(Planned) -> Result<Planned>) -> Result<Planned> {
         self.algorithm.accepts(&self.request)?;
         let request = self.on_used_ports();
         let planned = self.planned_for(&request).and_then(&machine);
@@ -164,7 +167,7 @@ impl Variant {
 
     /// What is planned for the request for the used ports, on the ports of the request.
     fn planned_for(&self, request: &Request) -> Result<Planned> {
-        let planned = self.algorithm.planned_on_ports(request)?;
+        let planned = self.algorithm.planned_as_is(request)?;
         let ports = self.request.ports;
         Ok(if self.used == ports {
             planned
@@ -184,7 +187,7 @@ impl Variant {
     /// Whether it takes the time that it takes on the used ports. If it uses both directions of a
     /// port one at a time, it may take less.
     #[doc(hidden)]
-    pub fn takes_time_of_used(&self) -> bool {
+    pub fn times_as_used(&self) -> bool {
         self.request.ports.times_as(self.used)
     }
 
@@ -197,10 +200,10 @@ impl Variant {
         let holds = request.ranks > 0 && request.closed_forms_hold();
         let holds = holds && !request.is_forwarded() && !algorithm.searches_root(request);
         let holds = holds && request.ports.waits_by_list();
-        if !holds || !self.takes_time_of_used() {
+        if !holds || !self.times_as_used() {
             return None;
         }
-        algorithm.closed_form_on_ports(&self.on_used_ports())
+        algorithm.closed_form_as_is(&self.on_used_ports())
     }
 
     /// What a published table prints for it: see [`Algorithm::published`].
@@ -267,8 +270,12 @@ impl Variant {
         self.transfers() > search::MAX_SIMULATED_IN_ALL
     }
 
-    /// How many unequal segments may be tried in place of its own.
-    pub(super) fn trials_of_unequal(&self) -> usize {
+    /// How many unequal segments may be tried in place of its own, in a memory that holds schedules
+    /// of at most `max_transfers` transfers.
+    pub(super) fn trials_of_unequal(&self, max_transfers: usize) -> usize {
+        if self.transfers() > max_transfers {
+            return 0;
+        }
         let planned_as = self.algorithm.planned_as(&self.request);
         let work = planned_as.work(
             self.request.ranks,

@@ -1,8 +1,8 @@
 //! How a task evaluates variants: side by side, within its share of the memory, on the ports that
 //! nodes share.
 //!
-//! All commands that plan have this evaluator. It differs from the library's `Model`
-//! (`src/plan/space/search.rs`, which says how a time is found) in this:
+//! Commands that plan have this evaluator, but for those named at the end. It differs from the
+//! library's `Model` (`src/plan/space/search.rs`, which says how a time is found) in this:
 //!
 //! - It looks at memory and progress, and times schedules of any length, or refuses them, where
 //!   `Model` may have an upper bound.
@@ -262,7 +262,7 @@ impl Evaluation<'_> {
             self.ensure_fits_memory(&variant)?;
             let planned_as = variant.algorithm.planned_as(&variant.request);
             let bytes_per_transfer = planned_as.bytes_per_transfer();
-            let bytes_per_transfer = bytes_per_transfer.filter(|_| variant.takes_time_of_used());
+            let bytes_per_transfer = bytes_per_transfer.filter(|_| variant.times_as_used());
             let bytes_per_transfer = bytes_per_transfer.unwrap_or(SEARCHED_TRANSFER_BYTES);
             let share = available_memory().map(|bytes| bytes / self.at_once as u64);
             let most = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
@@ -300,7 +300,7 @@ impl Evaluation<'_> {
     /// Whether the schedule of a variant is timed without being stored. It is stored where both
     /// directions of a port may run at once, which its programs use one at a time.
     fn streams(&self, variant: &Variant) -> bool {
-        self.task.streams(&variant.algorithm) && variant.takes_time_of_used()
+        self.task.streams(&variant.algorithm) && variant.times_as_used()
     }
 
     fn names(&self, algorithm: &Algorithm) {

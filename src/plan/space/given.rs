@@ -1,0 +1,142 @@
+//! Requests as they are given: [`Request::plan`] and [`Request::time`] search for no segments.
+//!
+//! ```text
+//! Request::time                         the algorithm of this name
+//!   Algorithm::time                     the least of all
+//!     variants                          uses of the ports, and roots          space.rs
+//!   * Variant::time                     as in the search, without a limit     variant.rs
+//! ```
+//!
+//! [`Request::plan`] times them in the same way if there are several, and plans the fastest.
+//! [`Request::plan_best`] searches: see `search.rs`.
+
+use super::search::choose;
+use super::space::{ONE_AT_LEAST, SegmentChoice, TimesOf, first_of_least, variants};
+use super::variant::Variant;
+use crate::error::{Error, Result};
+use crate::machine::CostModel;
+use crate::plan::Request;
+use crate::plan::refusal::Refusal;
+use crate::plan::registry::{self, Algorithm, Planned};
+use crate::plan::segments::Published;
+use crate::schedule::Schedule;
+
+impl Request {
+    /// Plans it by the algorithm with this name, one of those of [`registry::of`] its collective.
+    /// The [planners](crate::plan) state the shapes of the buffers and the time of planning. Errors
+    /// are those of [`registry::find`] and [`Algorithm::plan`].
+    pub fn plan(&self, algorithm: &str) -> Result<Schedule> {
+        registry::find(self.kind, algorithm)?.plan(self)
+    }
+
+    /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
+    /// which replaces the request's cost model. The request's segments only give the size of the
+    /// vector. What the search left out is not said: [`choose`] says it, but for the parts of
+    /// algorithms that search for these: see [`LeftOut`](crate::plan::choose::LeftOut).
+    pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
+        choose(&self.clone().cost(machine.clone()))?.plan()
+    }
+
+    /// Model time of the algorithm with this name in the request's cost model, with the segments of
+    /// the request, where [`Request::plan_best`] searches for them: [`registry::find`], then
+    /// [`Algorithm::time`], which see. Up to rounding errors it is the time in a simulation of the
+    /// schedule that [`Request::plan`] gives, with its root if that is free.
+    ///
+    /// ```
+    /// use oneport::{CostModel, Request};
+    /// let request = Request::broadcast(8, 1).cost(CostModel::new(1000.0, 0.1));
+    /// assert_eq!(request.time("binomial")?, 3.0 * 1000.1);
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    pub fn time(&self, algorithm: &str) -> Result<f64> {
+        registry::find(self.kind, algorithm)?.time(self)
+    }
+}
+
+/// An algorithm for a request with its own segments: the use of the ports and, if it is free, the
+/// root are those of the smallest model time, among those that are compared: see
+/// [`LeftOut`](crate::plan::choose::LeftOut).
+impl Algorithm {
+    /// Plans `request` and stores the schedule, under the name of the algorithm. The
+    /// [planners](crate::plan) state the shapes of the buffers and the time of planning.
+    ///
+    /// # Errors
+    /// As [`accepts`](Self::accepts), if the root is free and the search for the best takes too
+    /// long ([`Reason::FreeRoot`](crate::plan::refusal::Reason::FreeRoot)), and where the planner
+    /// itself fails: a buffer would overflow, there are too many ranks for its search, or the links
+    /// do not connect all ranks.
+    pub fn plan(&self, request: &Request) -> Result<Schedule> {
+        self.fastest_variant(request)?.plan()
+    }
+
+    /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
+    pub fn planned(&self, request: &Request) -> Result<Planned> {
+        self.fastest_variant(request)?.planned()
+    }
+
+    /// For each use of the ports, for each root. Of these an infinite time is no error here.
+    fn variants_as_given(
+        &self,
+        request: &Request,
+    ) -> Result<impl ExactSizeIterator<Item = Variant> + use<'_>, Refusal> {
+        let segments = SegmentChoice::Given(request.segments.clone());
+        variants(self, request.clone(), &segments, TimesOf::Request)
+    }
+
+    fn fastest_variant(&self, request: &Request) -> Result<Variant> {
+        let mut variants = self.variants_as_given(request)?;
+        if variants.len() == 1 {
+            return Ok(variants.next().expect(ONE_AT_LEAST));
+        }
+        let timed = variants.map(|variant| Ok::<_, Error>((variant.time()?, variant)));
+        Ok(first_of_least(timed, |(time, _)| *time)?.1)
+    }
+
+    /// Model time of `request`, with its own segments: by the closed form where there is one for
+    /// this request, which equals the simulated time up to rounding errors, by planning and
+    /// simulation otherwise. A simulation is linear in the number of steps, planning may take
+    /// longer: the [planners](crate::plan) state it. It is infinite if a message has no link.
+    ///
+    /// # Errors
+    /// As [`Algorithm::plan`], but where there is a closed form the planner is not asked.
+    pub fn time(&self, request: &Request) -> Result<f64> {
+        let timed = self.variants_as_given(request)?;
+        first_of_least(timed.map(|variant| variant.time()), |time| *time)
+    }
+
+    /// The closed form of its time as executed, which a simulation equals up to rounding errors, if
+    /// the request is [accepted](Self::accepts), which it does not check. `None` where none holds:
+    /// - the costs are not those that it is stated for,
+    /// - links differ, or computation overlaps communication,
+    /// - the root is to be searched for,
+    /// - it uses one direction of ports that have both,
+    /// - a transfer waits for more than its list, as on ports for calls,
+    /// - rank 0 forwards the result to the root.
+    pub fn closed_form(&self, request: &Request) -> Option<f64> {
+        let mut variant = Variant::of(self, request);
+        let mut uses = self.uses(request).0.into_iter();
+        uses.try_fold(f64::INFINITY, |least, used| {
+            variant.used = used;
+            Some(least.min(variant.closed_form()?))
+        })
+    }
+
+    /// What a published table prints for it: `None` where none covers it, for other ports, for
+    /// `p <= 3`, for an empty vector, where rank 0 forwards the result to another root, where
+    /// computation overlaps communication, and where costs differ from rank to rank or are not
+    /// linear.
+    ///
+    /// ```
+    /// use oneport::plan::registry;
+    /// use oneport::{CostModel, Kind, Ports, Request};
+    /// let request = Request::reduce(64, 1000).ports(Ports::UNI).cost(CostModel::new(10.0, 1.0));
+    /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
+    /// assert_eq!(chain.table, "Table I; Lowery & Langou 2014");
+    /// assert_eq!(chain.time, 63.0 * 1010.0);
+    /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    pub fn published(&self, request: &Request) -> Option<Published> {
+        Variant::of(self, request).published()
+    }
+}
