@@ -28,6 +28,20 @@ fn assert_best(algorithm: &Algorithm, request: &Request) {
     }
 }
 
+/// Of blocks that differ by an element, among an odd number of ranks that send or receive.
+#[test]
+fn parts_of_unequal_blocks_are_searched_for() {
+    let ring = registry::find(Kind::Allreduce, "segmented-ring").unwrap();
+    for (ranks, elements) in [(5, 13), (7, 23)] {
+        let request = Request::allreduce(ranks, elements).ports(Ports::UNI);
+        let request = request.cost(CostModel::new(0.0, 1.0));
+        assert_best(&ring, &request);
+        let best = best_segment(&ring, &request).unwrap();
+        assert!(best.segments.count() > 1);
+        assert!(best.time < ring.time(&request).unwrap());
+    }
+}
+
 #[test]
 fn no_number_of_few_elements_is_better() {
     let rows: Vec<_> = registry::all().iter().filter(|a| a.segmented).collect();

@@ -180,7 +180,7 @@ impl PlanTask {
             None => false,
             Some(Timing::Chosen) => algorithm.is_streamed(),
             Some(Timing::All) => {
-                let planned_as = algorithm.planned_as(&self.request);
+                let planned_as = algorithm.planning_row(&self.request);
                 planned_as.bytes_per_transfer().is_some()
             }
         };

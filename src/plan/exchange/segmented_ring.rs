@@ -100,21 +100,22 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     Some(ring::rounds_of(request)? * (q as f64 * parts + time_of_round(request, block)))
 }
 
-/// One segment where parts only add start-up times: costs are linear, and computation does not
-/// overlap communication. With latency, links that differ or other sizes of messages parts may
-/// gain, which takes too long to find out among many ranks.
+/// One segment where parts only add start-up times: costs are linear, blocks are equal, and
+/// computation does not overlap communication. With latency, links that differ, blocks of two sizes
+/// or other costs of messages parts may gain, which takes too long to find out among many ranks.
 fn best_segment(variant: &Variant, _: usize) -> Result<Option<Best>> {
     let (request, row) = (&variant.request, &variant.algorithm);
     if request.cost.overlaps() {
         return Ok(None);
     }
-    let is_linear = request.cost.linear().is_some();
+    let are_equal = request.elements().is_multiple_of(request.ranks);
+    let is_whole = request.cost.linear().is_some() && are_equal;
     let transfers = (row.transfers)(request.ranks, search::SEGMENTS);
-    if !is_linear && search::is_short(request.ranks, transfers) {
+    if !is_whole && search::is_short(request.ranks, transfers) {
         return Ok(None);
     }
     let mut whole = variant.best_whole()?;
-    if !is_linear {
+    if !is_whole {
         whole.method = Method::LimitedSearch;
     }
     Ok(Some(whole))

@@ -62,16 +62,16 @@ impl Eq for Algorithm {}
 
 impl Algorithm {
     /// Plans the request on its ports as they are, for its root or one that the planner takes.
-    pub(in crate::plan) fn planned_as_is(&self, request: &Request) -> Result<Planned> {
-        let algorithm = self.planned_as(request);
+    pub(in crate::plan) fn plan_on_ports(&self, request: &Request) -> Result<Planned> {
+        let algorithm = self.planning_row(request);
         algorithm.accepts(request)?;
         algorithm.by_planner(request)
     }
 
     /// The closed form of the time on the request's ports as they are, for costs that closed forms
     /// are stated for.
-    pub(in crate::plan) fn closed_form_as_is(&self, request: &Request) -> Option<f64> {
-        let algorithm = self.planned_as(request);
+    pub(in crate::plan) fn closed_form_on_ports(&self, request: &Request) -> Option<f64> {
+        let algorithm = self.planning_row(request);
         match algorithm.closed_form {
             ClosedForm::None => None,
             ClosedForm::Of(time) => time(&algorithm.effective(request)),
@@ -127,9 +127,9 @@ impl Algorithm {
 
     /// The algorithm that plans `request`: this one, or another one with the same schedule.
     #[doc(hidden)]
-    pub fn planned_as(&self, request: &Request) -> Algorithm {
+    pub fn planning_row(&self, request: &Request) -> Algorithm {
         match (self.same_as)(request) {
-            Some(same) => Algorithm::of(same).planned_as(request),
+            Some(same) => Algorithm::of(same).planning_row(request),
             None => self.clone(),
         }
     }
@@ -137,7 +137,7 @@ impl Algorithm {
     /// Transfers of its schedule for `request`, at most: those of the row that plans it.
     #[doc(hidden)]
     pub fn transfers_for(&self, request: &Request) -> usize {
-        (self.planned_as(request).transfers)(request.ranks, self.segments_of(request))
+        (self.planning_row(request).transfers)(request.ranks, self.segments_of(request))
     }
 
     /// Number of segments that it splits the vector of `request` into.

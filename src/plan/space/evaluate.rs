@@ -119,9 +119,9 @@ pub trait Evaluator: Sync {
     fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal>;
 
     /// A lower bound of the time of a variant, and of the same algorithm on other ports, for other
-    /// roots and with more segments.
-    fn min_time(&self, variant: &Variant) -> f64 {
-        variant.min_time()
+    /// roots and with more segments; 0 where none is known.
+    fn min_time(&self, _: &Variant) -> f64 {
+        0.0
     }
 
     /// Applies `offer` to all algorithms of the space, in order. One that works on several at a
@@ -144,6 +144,10 @@ impl Evaluator for Model {
     fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
         let time = variant.time_within(limit);
         time.map_err(|error| variant.refusal(Reason::Planner(error)))
+    }
+
+    fn min_time(&self, variant: &Variant) -> f64 {
+        variant.min_time()
     }
 }
 
@@ -168,22 +172,27 @@ impl SegmentChoice {
         let equal = variant.with_segments(best.segments.clone());
         let unequal = matches!(self, SegmentChoice::BestUnequal) && best.method != Method::Whole;
         let trials = equal.trials_of_unequal(max_transfers);
-        let (mut variant, best, method) = if unequal && trials > 0 {
+        let (mut variant, best) = if unequal && trials > 0 {
             let found = variant.best_unequal(&best, trials).map_err(of_planner)?;
-            let segments = Segments::of_sizes(found.sizes).map_err(of_planner)?;
-            (variant.with_segments(segments), None, found.method)
+            let best = Best {
+                segments: Segments::of_sizes(found.sizes).map_err(of_planner)?,
+                time: found.time,
+                executed: true,
+                method: found.method,
+            };
+            (variant.with_segments(best.segments.clone()), best)
         } else {
             let method = if unequal {
                 Method::LimitedSearch
             } else {
                 best.method
             };
-            (equal, Some(best), method)
+            (equal, Best { method, ..best })
         };
-        variant.segments_found = Some(method);
-        if method == Method::LimitedSearch {
+        variant.segments_found = Some(best.method);
+        if best.method == Method::LimitedSearch {
             variant.left_out.push(LeftOut::Segments);
         }
-        Ok((variant, best))
+        Ok((variant, Some(best)))
     }
 }

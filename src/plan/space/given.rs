@@ -1,4 +1,5 @@
 //! Requests as they are given: [`Request::plan`] and [`Request::time`] search for no segments.
+//! Beside them what formulas say of an algorithm.
 //!
 //! ```text
 //! Request::time                         the algorithm of this name
@@ -10,11 +11,9 @@
 //! [`Request::plan`] times them in the same way if there are several, and plans the fastest.
 //! [`Request::plan_best`] searches: see `search.rs`.
 
-use super::search::choose;
 use super::space::{ONE_AT_LEAST, SegmentChoice, TimesOf, first_of_least, variants};
 use super::variant::Variant;
 use crate::error::{Error, Result};
-use crate::machine::CostModel;
 use crate::plan::Request;
 use crate::plan::refusal::Refusal;
 use crate::plan::registry::{self, Algorithm, Planned};
@@ -27,14 +26,6 @@ impl Request {
     /// are those of [`registry::find`] and [`Algorithm::plan`].
     pub fn plan(&self, algorithm: &str) -> Result<Schedule> {
         registry::find(self.kind, algorithm)?.plan(self)
-    }
-
-    /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
-    /// which replaces the request's cost model. The request's segments only give the size of the
-    /// vector. What the search left out is not said: [`choose`] says it, but for the parts of
-    /// algorithms that search for these: see [`LeftOut`](crate::plan::choose::LeftOut).
-    pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
-        choose(&self.clone().cost(machine.clone()))?.plan()
     }
 
     /// Model time of the algorithm with this name in the request's cost model, with the segments of

@@ -21,20 +21,24 @@
 //!         Evaluator::variants           uses of the ports, and roots          space.rs
 //!       ? settle                        if there is one
 //!       ? fastest_within                if there are several
-//!       * settle, with_time             each of them
-//!       with_time                       of the one
-//!   * fastest_within                    each that was put off, while its bound may win
+//!         * settle, with_time           each of them
+//!       with_time                       what it comes to
+//!   * fastest_within                    each that was put off, if its bound may win
+//!     * settle, with_time               each of its variants, within the best time so far
 //!   Ranking::best                       the fastest, and what was left out
 //!
 //! settle, an Evaluator's                the segments of a variant             evaluate.rs
 //!   SegmentChoice::choose_for
 //!   ? Variant::best_segments            if they are searched for              segments/equal.rs
-//!     ? BestSegment::Formula            the neighbours of its optimum
-//!     ? BestSegment::Own                the row's own search                  registry/row.rs
+//!     ? BestSegment::Own                the search of a row, of which no more is asked: of
+//!                                       uni-greedy, out-of-order, circulant-blocks,
+//!                                       segmented-ring and pipelined-ring
+//!     ? TriedSegments::near             BestSegment::Formula: the neighbours of its optimum
 //!     ? TriedSegments::search           else, or where those say nothing
-//!     * try_split                       its closed form, or Variant::time, or at most the closed
-//!                                       form of a vector rounded up to whole segments
-//!       improve                         numbers of even segments nearby
+//!     ? TriedSegments::improve          after the last two: numbers of even segments nearby
+//!       * try_split                     each that these try: its closed form, or Variant::time, or
+//!                                       at most the closed form of a vector rounded up to whole
+//!                                       segments, and of the next number of ranks that has one
 //!   ? Variant::best_unequal             if they may be unequal                segments/unequal.rs
 //!
 //! with_time                             what no search has timed
@@ -43,11 +47,12 @@
 //! Variant::time_within                                                        variant.rs
 //! ? Variant::closed_form                the formula of the row that plans it, if one holds
 //!   Variant::planned                    else by the row's planner, late arrivals apart
-//!     Algorithm::planned_as_is          on the used ports, for the root   registry/algorithm.rs
+//!     Algorithm::plan_on_ports          on the used ports, for the root   registry/algorithm.rs
 //!       by_planner                      a schedule, or programs made as they are timed
-//!   Planned::timed_within                                                     registry/planner.rs
+//!   Planned::timed_within               stored before if not times_as_used    registry/planner.rs
 //!     simulate::stream_within           all steps, in the order of the lists  simulate/stream.rs
-//!     ? Schedule::timed_by_graph        if transfers wait for other ranks' lists
+//!     ? Schedule::timed_by_graph        if transfers wait for other ranks' lists, or ranks share
+//!                                       ports
 //! ```
 //!
 //! For example, a broadcast among 8 ranks of 1 byte with alpha 1000 and beta 0.1: `offer` takes
@@ -62,7 +67,8 @@
 //!   follows (`improved`).
 //! - Where all ranks do the same, links and machine are ideal and nothing overlaps, two ranks are
 //!   simulated for all.
-//! - Gamma is 0 of what combines nothing (`Algorithm::effective`).
+//! - Gamma is 0 of what combines nothing: `Algorithm::effective` says so to formulas, and schedules
+//!   of these have no steps that combine.
 //! - Rows that look at late arrivals (`Row::for_arrivals`) are planned with and without these by
 //!   [`Variant::planned_with`], which simulates both and takes the faster schedule. Planners that
 //!   take times themselves are listed at `Planner`.
@@ -79,10 +85,12 @@ use super::evaluate::{Choice, Evaluator, Known, Model, Offer, Settled, Variants}
 use super::space::{ONE_AT_LEAST, Space, first_of_least};
 use super::variant::{LeftOut, Variant};
 use crate::error::{Error, Result};
+use crate::machine::CostModel;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::Algorithm;
 use crate::plan::segments::{is_better, with_rounding};
+use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
 /// Algorithms with their times. Those that were put off and cannot win are not in it.
@@ -334,6 +342,16 @@ impl Ranking {
 pub fn choose(request: &Request) -> Result<Choice> {
     request.validate()?;
     best_first(&Space::of(request), &Model).best(Some(request.kind))
+}
+
+impl Request {
+    /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
+    /// which replaces the request's cost model. The request's segments only give the size of the
+    /// vector. What the search left out is not said: [`choose`] says it, but for the parts of
+    /// algorithms that search for these: see [`LeftOut`](crate::plan::choose::LeftOut).
+    pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
+        choose(&self.clone().cost(machine.clone()))?.plan()
+    }
 }
 
 /// Times `algorithm` for `request`, in model time, with the segments that are best in the request's

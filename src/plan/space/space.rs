@@ -192,7 +192,7 @@ impl Algorithm {
     /// The uses of the request's ports to compare, the preferred one first, and whether they are
     /// all.
     pub(super) fn uses(&self, request: &Request) -> (Vec<Ports>, bool) {
-        let algorithm = self.planned_as(request);
+        let algorithm = self.planning_row(request);
         let (ports, max) = (request.ports, algorithm.max_uses(request));
         let mut uses = vec![algorithm.ports.preferred(ports)];
         if ports.validate().is_err() {
@@ -257,7 +257,7 @@ impl Algorithm {
             None if searches => (search::SCHEDULES, request.elements().min(search::SEGMENTS)),
             _ => (1, 1),
         };
-        let planned_as = self.planned_as(request);
+        let planned_as = self.planning_row(request);
         let mut work = planned_as.work(ranks, count, schedules);
         if takes_root {
             work = work.saturating_mul(search::TABLE_BYTES_OF_STEP);

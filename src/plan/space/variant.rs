@@ -115,7 +115,7 @@ impl Variant {
         Variant {
             algorithm: algorithm.clone(),
             used: algorithm
-                .planned_as(&request)
+                .planning_row(&request)
                 .ports
                 .preferred(request.ports),
             request,
@@ -147,7 +147,7 @@ impl Variant {
         let request = self.on_used_ports();
         let planned = self.planned_for(&request).and_then(&machine);
         let cost = &self.request.cost;
-        if cost.last_arrival() == 0.0 || !self.algorithm.planned_as(&request).for_arrivals {
+        if cost.last_arrival() == 0.0 || !self.algorithm.planning_row(&request).for_arrivals {
             return planned;
         }
         let together = request.into_owned().cost(cost.clone().without_arrivals());
@@ -167,7 +167,7 @@ impl Variant {
 
     /// What is planned for the request for the used ports, on the ports of the request.
     fn planned_for(&self, request: &Request) -> Result<Planned> {
-        let planned = self.algorithm.planned_as_is(request)?;
+        let planned = self.algorithm.plan_on_ports(request)?;
         let ports = self.request.ports;
         Ok(if self.used == ports {
             planned
@@ -203,7 +203,7 @@ impl Variant {
         if !holds || !self.times_as_used() {
             return None;
         }
-        algorithm.closed_form_as_is(&self.on_used_ports())
+        algorithm.closed_form_on_ports(&self.on_used_ports())
     }
 
     /// What a published table prints for it: see [`Algorithm::published`].
@@ -259,7 +259,7 @@ impl Variant {
 
     /// Whether timing it simulates many transfers, or fills large tables.
     pub(super) fn takes_long(&self) -> bool {
-        let planned_as = self.algorithm.planned_as(&self.request);
+        let planned_as = self.algorithm.planning_row(&self.request);
         let fills_tables = (planned_as.tables)(self.request.ranks) > quick::MAX_TABLE_BYTES;
         let is_long = self.transfers() > quick::MAX_TRANSFERS;
         fills_tables || is_long && self.closed_form().is_none()
@@ -276,7 +276,7 @@ impl Variant {
         if self.transfers() > max_transfers {
             return 0;
         }
-        let planned_as = self.algorithm.planned_as(&self.request);
+        let planned_as = self.algorithm.planning_row(&self.request);
         let work = planned_as.work(
             self.request.ranks,
             self.algorithm.segments_of(&self.request),

@@ -7,7 +7,7 @@
 //! - It looks at memory and progress, and times schedules of any length, or refuses them, where
 //!   `Model` may have an upper bound.
 //! - Where nodes share ports it times stored schedules, and searches for segments as if they shared
-//!   none, before the root where it can (`knows_segments`).
+//!   none, before the root where it can (`chooses_segments_first`).
 //! - Sums of floats have two forms: the one with the same bits on all ranks is taken where it takes
 //!   less time, of each variant (`in_faster_order`), and of the chosen one where it takes as much
 //!   (`PlanTask::in_common_order`).
@@ -107,7 +107,7 @@ impl PlanTask {
             None if algorithm.segmented => (1, search::SCHEDULES),
             None => (1, 1),
         };
-        let planned_as = algorithm.planned_as(&self.request);
+        let planned_as = algorithm.planning_row(&self.request);
         planned_as.work(self.request.ranks(), segments, tries)
     }
 
@@ -184,7 +184,7 @@ impl Evaluator for Evaluation<'_> {
             None => TimesOf::Request,
             Some(_) => TimesOf::NodePorts,
         };
-        if !self.knows_segments() {
+        if !self.chooses_segments_first() {
             let request = space.request.clone().into_owned();
             let all = variants(algorithm, request, &space.segments, times)?;
             return Ok(Box::new(all));
@@ -202,7 +202,7 @@ impl Evaluator for Evaluation<'_> {
     }
 
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        let settled = if self.knows_segments() {
+        let settled = if self.chooses_segments_first() {
             (variant, Known::Nothing)
         } else {
             self.with_chosen_segments(variant, segments)?
@@ -219,6 +219,10 @@ impl Evaluator for Evaluation<'_> {
         }
         self.model_time(variant, limit)
             .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))
+    }
+
+    fn min_time(&self, variant: &Variant) -> f64 {
+        variant.min_time()
     }
 
     fn each(
@@ -242,7 +246,7 @@ impl Evaluation<'_> {
 
     /// Whether segments are chosen before the root. Where links cost the same and all ranks arrive
     /// together, the same ones are best for all roots.
-    fn knows_segments(&self) -> bool {
+    fn chooses_segments_first(&self) -> bool {
         let (request, cost) = (&self.task.request, self.task.request.get_cost());
         let alike = cost.links().is_none() && cost.last_arrival() == 0.0;
         let is_single = request.get_free_root() && request.get_ports().k() == 1;
@@ -260,7 +264,7 @@ impl Evaluation<'_> {
         if variant.algorithm.segmented && segments.known().is_none() {
             // The search needs at least the memory of one segment.
             self.ensure_fits_memory(&variant)?;
-            let planned_as = variant.algorithm.planned_as(&variant.request);
+            let planned_as = variant.algorithm.planning_row(&variant.request);
             let bytes_per_transfer = planned_as.bytes_per_transfer();
             let bytes_per_transfer = bytes_per_transfer.filter(|_| variant.times_as_used());
             let bytes_per_transfer = bytes_per_transfer.unwrap_or(SEARCHED_TRANSFER_BYTES);
@@ -342,7 +346,7 @@ impl Evaluation<'_> {
         let what = describe(&algorithm.name(), ranks, segments, steps);
         let [ranks, segments] = [ranks, segments].map(|n| n as u128);
         let mut bytes = ranks * u128::from(STREAMED_RANK_BYTES) + segments * 64;
-        let planned_as = algorithm.planned_as(request);
+        let planned_as = algorithm.planning_row(request);
         let bytes_per_step = match planned_as.bytes_per_transfer() {
             Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
             _ => STEP_BYTES,

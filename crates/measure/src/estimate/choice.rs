@@ -136,9 +136,4 @@ impl Evaluator for CoreModel {
             variant.algorithm.refusal(&variant.request, reason)
         })
     }
-
-    /// Bounds hold for times in the model.
-    fn min_time(&self, _: &Variant) -> f64 {
-        0.0
-    }
 }
