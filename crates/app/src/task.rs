@@ -95,7 +95,7 @@ impl PlanTask {
                 vector.elements(what, bytes)
             })?;
         let given = if kind.has_data() {
-            blocks.as_deref().map(|b| largest(kind, b))
+            (blocks.clone()).map(|b| Request::new(kind, ranks, 0).blocks(b).elements())
         } else {
             let name = kind.name();
             ensure!(
@@ -180,8 +180,8 @@ impl PlanTask {
             None => false,
             Some(Timing::Chosen) => algorithm.is_streamed(),
             Some(Timing::All) => {
-                let planned_as = algorithm.planning_row(&self.request);
-                planned_as.bytes_per_transfer().is_some()
+                let planning_row = algorithm.planning_row(&self.request);
+                planning_row.bytes_per_transfer().is_some()
             }
         };
         let shares = self.node_ports.is_some();
@@ -312,15 +312,6 @@ fn ranks(args: &Common, cost: &CostModel, kind: Kind, sizes: Option<&Listed>) ->
         bail!("{ranks} ranks are more than this program's limit of {MAX_STEPS}");
     }
     Ok(ranks)
-}
-
-/// Returns the size that is segmented: the largest block, or the vector of a reduce_scatter.
-fn largest(kind: Kind, blocks: &[usize]) -> usize {
-    if kind.is_sized_by_block() {
-        blocks.iter().copied().max().unwrap_or(0)
-    } else {
-        blocks.iter().fold(0, |sum, &b| sum.saturating_add(b))
-    }
 }
 
 /// Approximate number of elements that all ranks hold together.

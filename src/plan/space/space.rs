@@ -257,8 +257,8 @@ impl Algorithm {
             None if searches => (search::SCHEDULES, request.elements().min(search::SEGMENTS)),
             _ => (1, 1),
         };
-        let planned_as = self.planning_row(request);
-        let mut work = planned_as.work(ranks, count, schedules);
+        let planning_row = self.planning_row(request);
+        let mut work = planning_row.work(ranks, count, schedules);
         if takes_root {
             work = work.saturating_mul(search::TABLE_BYTES_OF_STEP);
             // The trees on a heterogeneous platform take that much.
@@ -266,7 +266,7 @@ impl Algorithm {
                 work = work.saturating_add((ranks as u64).saturating_pow(4));
             }
         }
-        let work = work.saturating_add((planned_as.tables)(ranks));
+        let work = work.saturating_add((planning_row.tables)(ranks));
         work.saturating_mul(ranks as u64) > search::MAX_WORK_OF_ROOTS
     }
 

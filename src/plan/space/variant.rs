@@ -259,8 +259,8 @@ impl Variant {
 
     /// Whether timing it simulates many transfers, or fills large tables.
     pub(super) fn takes_long(&self) -> bool {
-        let planned_as = self.algorithm.planning_row(&self.request);
-        let fills_tables = (planned_as.tables)(self.request.ranks) > quick::MAX_TABLE_BYTES;
+        let planning_row = self.algorithm.planning_row(&self.request);
+        let fills_tables = (planning_row.tables)(self.request.ranks) > quick::MAX_TABLE_BYTES;
         let is_long = self.transfers() > quick::MAX_TRANSFERS;
         fills_tables || is_long && self.closed_form().is_none()
     }
@@ -276,8 +276,8 @@ impl Variant {
         if self.transfers() > max_transfers {
             return 0;
         }
-        let planned_as = self.algorithm.planning_row(&self.request);
-        let work = planned_as.work(
+        let planning_row = self.algorithm.planning_row(&self.request);
+        let work = planning_row.work(
             self.request.ranks,
             self.algorithm.segments_of(&self.request),
             1,

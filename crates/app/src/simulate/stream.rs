@@ -22,8 +22,8 @@ pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input
     let mut task = PlanTask::new(common, kind, caller)?;
     let asked = task.request.clone();
     let is_long = |algorithm: &Algorithm, segments| {
-        let planned_as = algorithm.planning_row(&asked);
-        planned_as.is_streamed() && (planned_as.transfers)(asked.ranks(), segments) > MAX_STORED
+        let planning_row = algorithm.planning_row(&asked);
+        planning_row.is_streamed() && (planning_row.transfers)(asked.ranks(), segments) > MAX_STORED
     };
     // The best number of segments is not known yet. With the largest possible number the schedule
     // may be long.

@@ -107,8 +107,8 @@ impl PlanTask {
             None if algorithm.segmented => (1, search::SCHEDULES),
             None => (1, 1),
         };
-        let planned_as = algorithm.planning_row(&self.request);
-        planned_as.work(self.request.ranks(), segments, tries)
+        let planning_row = algorithm.planning_row(&self.request);
+        planning_row.work(self.request.ranks(), segments, tries)
     }
 
     /// Roughly how long timing all algorithms takes at most, in seconds, but for those refused as
@@ -264,8 +264,8 @@ impl Evaluation<'_> {
         if variant.algorithm.segmented && segments.known().is_none() {
             // The search needs at least the memory of one segment.
             self.ensure_fits_memory(&variant)?;
-            let planned_as = variant.algorithm.planning_row(&variant.request);
-            let bytes_per_transfer = planned_as.bytes_per_transfer();
+            let planning_row = variant.algorithm.planning_row(&variant.request);
+            let bytes_per_transfer = planning_row.bytes_per_transfer();
             let bytes_per_transfer = bytes_per_transfer.filter(|_| variant.times_as_used());
             let bytes_per_transfer = bytes_per_transfer.unwrap_or(SEARCHED_TRANSFER_BYTES);
             let share = available_memory().map(|bytes| bytes / self.at_once as u64);
@@ -346,13 +346,13 @@ impl Evaluation<'_> {
         let what = describe(&algorithm.name(), ranks, segments, steps);
         let [ranks, segments] = [ranks, segments].map(|n| n as u128);
         let mut bytes = ranks * u128::from(STREAMED_RANK_BYTES) + segments * 64;
-        let planned_as = algorithm.planning_row(request);
-        let bytes_per_step = match planned_as.bytes_per_transfer() {
+        let planning_row = algorithm.planning_row(request);
+        let bytes_per_step = match planning_row.bytes_per_transfer() {
             Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
             _ => STEP_BYTES,
         };
         bytes += u128::from(steps) * u128::from(bytes_per_step);
-        bytes += u128::from((planned_as.tables)(request.ranks()));
+        bytes += u128::from((planning_row.tables)(request.ranks()));
         fits_memory(&what, bytes * self.at_once as u128, LARGE_SCHEDULE)
             .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
     }
