@@ -1,7 +1,8 @@
 //! Times of the compared algorithms, each with its best segment size: from the printed tables, and
 //! as executed.
 
-use oneport::plan::segments::{Published, best_segment};
+use oneport::plan::choose::with_best_segments;
+use oneport::plan::segments::Published;
 use oneport::plan::{Segments, registry};
 use oneport::{CostModel, Kind, Ports, Request};
 
@@ -39,7 +40,7 @@ pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
     let time = || -> oneport::Result<f64> {
         let row = registry::find(Kind::Reduce, algorithm)?;
         if algorithm != "binary" || (request.ranks() + 1).is_power_of_two() {
-            return Ok(best_segment(&row, request)?.time);
+            return Ok(with_best_segments(&row, request)?.time);
         }
         let m = request.elements();
         let around = published(algorithm, request).map_or(1.0, |p| p.clamped.0);

@@ -34,7 +34,8 @@ impl Point {
             ],
             greedy: best_uni_greedy(p, m, |s| (r.transfer_time(s), r.combine_time(s)))
                 .expect("few segments")
-                .time,
+                .time
+                .value(),
         }
     }
 

@@ -597,6 +597,8 @@ class GuidelinesFields:
     dist: str
     holds: bool
     inputs: str
+    left_out: list[str]
+    """What the searches for the fastest algorithms left out, which may be faster."""
     measured_tolerance: float
     mpi: ComparisonMpi
     ports: str

@@ -43,8 +43,8 @@ pub mod choose {
     //! The choice of the fastest algorithm.
 
     pub use super::space::evaluate::Choice;
+    pub use super::space::found::LeftOut;
     pub use super::space::search::{choose, with_best_segments};
-    pub use super::space::variant::LeftOut;
 }
 pub mod distribution;
 mod prelude;
@@ -59,6 +59,7 @@ pub mod space {
     //! What a request leaves open, and the search for the fastest way to do what it asks.
 
     pub(super) mod evaluate;
+    pub(super) mod found;
     mod given;
     pub(super) mod search;
     #[allow(
@@ -68,7 +69,8 @@ pub mod space {
     pub(super) mod space;
     pub(super) mod variant;
 
-    pub use self::evaluate::{Evaluator, Known, Model, Offer, Settled, Variants};
+    pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
+    pub use self::found::{Method, Time};
     pub use self::search::{Ranking, best_first, fastest_first, variant_to_plan};
     pub use self::space::{SegmentChoice, Space, TimesOf, variants};
     pub use self::variant::Variant;

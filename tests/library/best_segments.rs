@@ -3,7 +3,7 @@
 use oneport::machine::Links;
 use oneport::plan::choose::{LeftOut, with_best_segments};
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::segments::{Method, best_segment};
+use oneport::plan::segments::Method;
 use oneport::plan::{Request, Segments};
 use oneport::{CostModel, Kind, Ports};
 
@@ -12,9 +12,9 @@ use crate::support::random::Random;
 
 /// Asserts that the segments found take the least time of all numbers and sizes.
 fn assert_best(algorithm: &Algorithm, request: &Request) {
-    let best = best_segment(algorithm, request).unwrap();
+    let best = with_best_segments(algorithm, request).unwrap();
     let time = |segments| algorithm.time(&request.clone().segments(segments)).unwrap();
-    assert_eq!(time(best.segments.clone()), best.time);
+    assert_eq!(time(best.request.get_segments().clone()), best.time);
     let m = request.elements();
     let counts = (1..=m).map(|count| Segments::of_count(m, count));
     let sizes = (1..=m).map(|size| Segments::of_size(m, size));
@@ -36,8 +36,8 @@ fn parts_of_unequal_blocks_are_searched_for() {
         let request = Request::allreduce(ranks, elements).ports(Ports::UNI);
         let request = request.cost(CostModel::new(0.0, 1.0));
         assert_best(&ring, &request);
-        let best = best_segment(&ring, &request).unwrap();
-        assert!(best.segments.count() > 1);
+        let best = with_best_segments(&ring, &request).unwrap();
+        assert!(best.request.get_segments().count() > 1);
         assert!(best.time < ring.time(&request).unwrap());
     }
 }
@@ -139,8 +139,9 @@ fn even_segments_and_neighbours_are_found() {
         let algorithm = registry::find(kind, name).unwrap();
         assert_best(&algorithm, &request);
         if let Some(count) = even {
-            let best = best_segment(&algorithm, &request).unwrap();
-            assert_eq!(best.segments, Segments::of_count(m, count).unwrap());
+            let best = with_best_segments(&algorithm, &request).unwrap();
+            let even = Segments::of_count(m, count).unwrap();
+            assert_eq!(*best.request.get_segments(), even);
         }
     }
 }
@@ -157,19 +158,20 @@ fn uni_greedy_is_the_best_of_all_sizes() {
     for p in [2, 3, 6, 15, 16, 100] {
         for m in [1, 7, 64, 200] {
             let r = request(p, m, Ports::UNI);
-            let found = best_segment(&row, &r).unwrap();
+            let found = with_best_segments(&row, &r).unwrap();
             let time = |segments| row.closed_form(&r.clone().segments(segments)).unwrap();
             let sizes = (1..=m).map(|s| Segments::of_size(m, s).unwrap());
             let counts = (1..=m).map(|q| Segments::of_count(m, q).unwrap());
             let best = sizes.chain(counts).map(time).fold(f64::INFINITY, f64::min);
             assert_eq!(found.time, best, "p={p} m={m}");
-            assert_eq!(time(found.segments), best);
+            assert_eq!(time(found.request.get_segments().clone()), best);
         }
     }
     let r = request(64, 65536, Ports::UNI);
-    let found = best_segment(&row, &r).unwrap();
-    assert_eq!((found.segments.sizes()[0], found.time), (111, 221_011.0));
-    assert_eq!(found.method, Method::Exhaustive);
+    let found = with_best_segments(&row, &r).unwrap();
+    let size = found.request.get_segments().sizes()[0];
+    assert_eq!((size, found.time), (111, 221_011.0));
+    assert_eq!(found.segments_found, Some(Method::Exhaustive));
 }
 
 #[test]
@@ -182,10 +184,11 @@ fn closed_forms_are_the_better_neighbour_as_executed() {
             for p in [1, 2, 3, 4, 7, 15, 20] {
                 for m in [0, 1, 2, 30, 100] {
                     let r = request(p, m, ports).collective(algorithm.collective);
-                    let found = best_segment(algorithm, &r).unwrap();
-                    assert!(found.executed && found.segments.elements() == m);
-                    let r = r.segments(found.segments.clone());
-                    assert_eq!(algorithm.time(&r).unwrap(), found.time);
+                    let found = with_best_segments(algorithm, &r).unwrap();
+                    let segments = found.request.get_segments().clone();
+                    assert!(!found.is_bound && segments.elements() == m);
+                    let time = algorithm.time(&r.clone().segments(segments)).unwrap();
+                    assert_eq!(time, found.time);
                     for s in [1, m.div_ceil(2), m].map(|s| s.max(1)) {
                         let segments = Segments::of_size(m, s).unwrap();
                         let time = algorithm.time(&r.clone().segments(segments)).unwrap();
@@ -203,17 +206,18 @@ fn closed_forms_are_the_better_neighbour_as_executed() {
 
 #[test]
 fn whole_vectors_and_overlap() {
-    let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
-    let best = best_segment(&binomial, &request(8, 100, Ports::BI)).unwrap();
-    assert_eq!(
-        (best.segments, best.method),
-        (Segments::whole(100), Method::Whole)
-    );
+    let [binomial, chain] =
+        ["binomial", "chain"].map(|name| registry::find(Kind::Reduce, name).unwrap());
+    let best = with_best_segments(&binomial, &request(8, 100, Ports::BI)).unwrap();
+    assert_eq!(*best.request.get_segments(), Segments::whole(100));
+    assert_eq!(best.segments_found, None);
+    let one = with_best_segments(&chain, &request(8, 1, Ports::BI)).unwrap();
+    assert_eq!(one.segments_found, Some(Method::Whole));
     let mut r = request(8, 1000, Ports::BI);
     let overlap = r.get_cost().clone().overlap(true);
     r = r.cost(overlap);
-    let chain = registry::find(Kind::Reduce, "chain").unwrap();
-    assert_eq!(best_segment(&chain, &r).unwrap().method, Method::Search);
+    let found = with_best_segments(&chain, &r).unwrap().segments_found;
+    assert_eq!(found, Some(Method::Search));
 }
 
 /// Ports for calls free the other direction of ports that are used in one at a time, so that a
@@ -223,18 +227,16 @@ fn segments_of_long_schedules_on_ports_for_calls_have_an_upper_bound() {
     let chain = registry::find(Kind::Broadcast, "chain").unwrap();
     // Without a start-up time, the closed form takes the smallest segments.
     let request = Request::broadcast(4, 1 << 20).cost(CostModel::new(0.0, 1.0));
-    let one_way = best_segment(&chain, &request.clone().ports(Ports::UNI)).unwrap();
-    assert_eq!(
-        (one_way.segments.count(), one_way.executed),
-        (1 << 20, true)
-    );
+    let one_way = with_best_segments(&chain, &request.clone().ports(Ports::UNI)).unwrap();
+    assert_eq!(one_way.request.get_segments().count(), 1 << 20);
+    assert!(!one_way.is_bound);
     let calls = request.ports(Ports::TELEPHONE);
-    let best = best_segment(&chain, &calls).unwrap();
-    assert_eq!(best.segments, one_way.segments);
-    assert_eq!((best.time, best.executed), (one_way.time, false));
-    assert_eq!(best.method, Method::LimitedSearch);
-    let choice = with_best_segments(&chain, &calls).unwrap();
+    let best = with_best_segments(&chain, &calls).unwrap();
+    let segments = best.request.get_segments();
+    assert_eq!(segments, one_way.request.get_segments());
+    assert_eq!((best.time, best.is_bound), (one_way.time, true));
+    assert_eq!(best.segments_found, Some(Method::LimitedSearch));
     for left_out in [LeftOut::Time, LeftOut::Segments] {
-        assert!(choice.left_out.contains(&left_out), "{:?}", choice.left_out);
+        assert!(best.left_out.contains(&left_out), "{:?}", best.left_out);
     }
 }

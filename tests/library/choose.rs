@@ -4,7 +4,6 @@ use oneport::machine::{Eager, Links, Piece, Pieces};
 use oneport::plan::choose::{Choice, LeftOut, choose, with_best_segments};
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::segments::best_segment;
 use oneport::plan::space::{Evaluator, Model, Offer, SegmentChoice, Space, Variant, best_first};
 use oneport::random::Generator;
 use oneport::{CostModel, ErrorKind, Kind, Ports, Request};
@@ -259,20 +258,21 @@ fn segments_that_do_not_fit_into_memory_are_left_out() {
         let request = request.cost(cost.clone());
         let chosen = |max_transfers: usize| {
             let variant = Variant::of(&algorithm, &request);
-            let (variant, best) = SegmentChoice::Best
+            let settled = SegmentChoice::Best
                 .choose_for(variant, max_transfers)
                 .unwrap();
-            (variant, best.unwrap())
+            (settled.variant, settled.time.unwrap().value())
         };
-        let (variant, best) = chosen(usize::MAX);
-        assert_eq!(variant.left_out, [], "{name}");
-        assert!(best.segments.count() > 2, "{name}");
-        let max = variant.transfers() / 2;
-        let (variant, limited) = chosen(max);
-        assert_eq!(variant.left_out, [LeftOut::Segments], "{name}");
-        assert!(variant.transfers() <= max, "{name}");
-        assert!(limited.time > best.time, "{name}");
-        assert_eq!(chosen(0).1.segments.count(), 1, "{name}");
+        let count = |variant: &Variant| variant.request.get_segments().count();
+        let (best, time) = chosen(usize::MAX);
+        assert_eq!(best.left_out, [], "{name}");
+        assert!(count(&best) > 2, "{name}");
+        let max = best.transfers() / 2;
+        let (limited, limited_time) = chosen(max);
+        assert_eq!(limited.left_out, [LeftOut::Segments], "{name}");
+        assert!(limited.transfers() <= max, "{name}");
+        assert!(limited_time > time, "{name}");
+        assert_eq!(count(&chosen(0).0), 1, "{name}");
     }
 }
 
@@ -289,12 +289,12 @@ fn unequal_segments_are_tried_within_the_limits() {
             let variant = Variant::of(&chain, &request);
             segments.choose_for(variant, max_transfers).unwrap()
         };
-        let (equal, _) = chosen(SegmentChoice::Best);
-        let (unequal, best) = chosen(SegmentChoice::BestUnequal);
-        assert!(equal.request.get_segments().count() > 2);
-        assert_eq!(unequal.request, equal.request);
-        assert!(best.is_some());
-        assert_eq!(unequal.left_out, [LeftOut::Segments]);
+        let equal = chosen(SegmentChoice::Best);
+        let unequal = chosen(SegmentChoice::BestUnequal);
+        assert!(equal.variant.request.get_segments().count() > 2);
+        assert_eq!(unequal.variant.request, equal.variant.request);
+        assert_eq!(unequal.time, equal.time);
+        assert_eq!(unequal.variant.left_out, [LeftOut::Segments]);
     }
 }
 
@@ -426,10 +426,10 @@ fn segments_of_a_request_do_not_change_what_is_searched() {
     let many = Request::broadcast(1 << 12, 1 << 20).cost(cost);
     for (request, count) in [(few, 70), (many, 1 << 20)] {
         let of = |request: &Request| {
-            let Choice { variant, time, .. } = with_best_segments(&chain, request).unwrap();
-            let best = best_segment(&chain, request).unwrap();
+            let choice = with_best_segments(&chain, request).unwrap();
+            let Choice { variant, time, .. } = choice;
             let segments = variant.request.get_segments().clone();
-            (time, segments, variant.left_out, best)
+            (time, segments, variant.left_out, variant.segments_found)
         };
         assert_eq!(of(&request.clone().segment_count(count)), of(&request));
     }

@@ -282,7 +282,7 @@ fn every_algorithm_is_timed_in_pieces() {
     // Where no closed form exists, the best segment is searched for.
     let mut request = Request::broadcast(6, 3000).cost(cost);
     let chain = registry::find(Kind::Broadcast, "chain").unwrap();
-    let best = oneport::plan::segments::best_segment(&chain, &request).unwrap();
+    let best = oneport::plan::choose::with_best_segments(&chain, &request).unwrap();
     for segment in (10..3000).step_by(37) {
         request = request.segments(Segments::of_size(3000, segment).unwrap());
         let time = chain.time(&request).unwrap();

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use oneport::check::Options;
 use oneport::machine::Links;
+use oneport::plan::Segments;
+use oneport::plan::choose::with_best_segments;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::{Segments, segments};
 use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::simulate::bounds::lower_bound;
@@ -184,13 +185,13 @@ fn costs_for_too_few_ranks_are_refused() {
                     if !a.ports.allow(ports) || a.uniform_links_only {
                     } else if n < p {
                         refused(a.plan(&request), &format!("describe {n} ranks"));
-                        assert!(segments::best_segment(a, &request).is_err());
+                        assert!(with_best_segments(a, &request).is_err());
                         assert!(a.time(&request).is_err());
                     } else {
                         a.plan(&request).unwrap();
                         let time = a.time(&request).unwrap();
                         assert!(time.is_finite());
-                        assert!(segments::best_segment(a, &request).unwrap().time <= time);
+                        assert!(with_best_segments(a, &request).unwrap().time <= time);
                     }
                 }
             }
@@ -296,7 +297,7 @@ fn one_rank_and_empty_vectors_take_no_time() {
                     let time = schedule.simulate(request.get_cost()).unwrap().makespan();
                     assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name());
                     assert_eq!(a.time(&request).unwrap(), 0.0);
-                    segments::best_segment(a, &request).unwrap();
+                    with_best_segments(a, &request).unwrap();
                     let stats = schedule.stats().unwrap();
                     assert_eq!((stats.messages, stats.elements), (0, 0));
                     assert_eq!(
@@ -415,9 +416,9 @@ fn best_segments_of_huge_vectors_are_found_or_refused() {
             } else {
                 Ports::UNI
             });
-            match segments::best_segment(a, &request) {
-                Ok(best) => assert!(best.segments.count() > 0 && best.time > 0.0),
-                Err(error) => assert!(error.is_usage(), "{error}"),
+            match with_best_segments(a, &request) {
+                Ok(best) => assert!(best.request.get_segments().count() > 0 && best.time > 0.0),
+                Err(refusal) => assert!(Error::from(refusal).is_usage()),
             }
         }
     }

@@ -614,8 +614,8 @@ fn the_doors_to_a_model_time_are_few() {
         "src/plan/pipeline/uni_greedy/mod.rs: time, time",
         "src/plan/pipeline/uni_greedy/states.rs: time",
         "src/plan/registry/planner.rs: timed",
-        "src/plan/space/given.rs: time, time, closed_form",
-        "src/plan/space/variant.rs: closed_form, time_within",
+        "src/plan/space/given.rs: time, time",
+        "src/plan/space/variant.rs: closed_form, time_within, closed_form",
         "src/simulate/mod.rs: simulate, timed, simulate",
         "src/simulate/stream.rs: stream",
     ];

@@ -15,6 +15,7 @@ use crate::delays::DelayArgs;
 use crate::prelude::*;
 use crate::site::{self, ensure_for_processes};
 use crate::sweep::{Written as _, kinds_of};
+use crate::task::left_out_texts;
 use crate::{calibrate, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
@@ -127,6 +128,7 @@ impl Command for GuidelinesArgs {
     fn answer(&self, site: &mut Site) -> Result<Answer> {
         let done = site.perform(GuidelinesJob::new(self, site))?;
         let caller = &site.caller;
+        caller.notes(done.left_out());
         caller.notes(&done.evaluation.warnings);
         let answer = answer(caller, self.json, &done.answered(), |out| print(out, &done))?;
         let written = done.write(&kinds_of(&self.output)?, caller);
@@ -219,6 +221,11 @@ impl<'a> GuidelinesJob<'a> {
         rows.filter(|row| self.shows(row)).collect()
     }
 
+    /// What the searches for the calls left out.
+    fn left_out(&self) -> Vec<String> {
+        left_out_texts(self.evaluation.left_out.iter().cloned())
+    }
+
     fn costs(&self) -> String {
         show_cost(&self.setting.cost, self.unit)
     }
@@ -284,6 +291,8 @@ fn in_the_model(
         all.rows.extend(report.rows);
         let unavailable = report.unavailable.into_iter();
         unavailable.for_each(|one| all.add_unavailable(one.guideline, one.reason));
+        let left_out = report.left_out.into_iter();
+        left_out.for_each(|(algorithm, left_out)| all.add_left_out(algorithm, left_out));
     }
     all.rows
         .sort_by_key(|row| places.iter().position(|&name| name == row.guideline.name));

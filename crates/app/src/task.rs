@@ -15,6 +15,7 @@ use oneport::plan::space::{Evaluator, Ranking, SegmentChoice, Variant, best_firs
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
+pub(crate) use self::evaluation::left_out_texts;
 pub(crate) use self::family::take_measured_tree;
 pub(crate) use self::selection::algorithms;
 use crate::args::Common;

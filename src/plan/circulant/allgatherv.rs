@@ -234,8 +234,7 @@ fn best_parts(variant: &Variant, max_transfers: usize) -> Result<Option<Best>> {
 fn found(request: &Request, (time, parts): (f64, usize), method: Method) -> Result<Option<Best>> {
     Ok(Some(Best {
         segments: Segments::of_count(request.elements(), parts)?,
-        time,
-        executed: true,
+        time: Time::Exact(time),
         method,
     }))
 }

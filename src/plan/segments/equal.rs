@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Split;
 use super::published::SymbolValues;
+use super::{Method, Split};
 use crate::budget::search;
 use crate::error::Result;
 use crate::machine::numbers::truncated;
-use crate::plan::choose::{Choice, with_best_segments};
-use crate::plan::registry::{Algorithm, BestSegment};
-use crate::plan::space::Variant;
-use crate::plan::{Request, Segments};
+use crate::plan::Segments;
+use crate::plan::registry::BestSegment;
+use crate::plan::space::{Time, Variant};
 
 /// The best segments found.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,107 +19,33 @@ pub struct Best {
     /// The segments: those of a [size](Segments::of_size), or of a [number](Segments::of_count).
     pub segments: Segments,
     /// Model time with these segments.
-    pub time: f64,
-    /// Whether `time` is the executed time. Otherwise it is an upper bound: the time of a vector
-    /// rounded up to whole segments, for "binary" on a tree rounded up to a full one, or of ports
-    /// used in one direction at a time. Such schedules are too long to be simulated during a
-    /// search.
-    pub executed: bool,
-    /// How it was found.
+    pub time: Time,
+    /// How they were found.
     pub method: Method,
 }
 
-/// How segments were found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// The whole vector is the only segment: the algorithm does not split it, or nothing is moved.
-    Whole,
-    /// The closed form's optimum, rounded to the better of its integer neighbours.
-    ClosedForm,
-    /// All sizes were compared, and all numbers of segments (by uni-greedy of more than 2^10
-    /// elements those near the best size).
-    Exhaustive,
-    /// A search compared some of them.
-    Search,
-    /// A formula or a search compared some of them, and left out others that exceed its limits:
-    /// schedules that take too long to simulate or too much memory, more than 2^22 segments. These
-    /// may be better.
-    LimitedSearch,
-}
-
-/// Finds the best segments of an algorithm for the request's vector, of one
-/// [size](Segments::of_size) or of a [number](Segments::of_count). The request's own segments are
-/// ignored.
-///
-/// - Few elements: all sizes and all numbers are compared, if their schedules have at most 2^16
-///   transfers together.
-/// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
-///   the vector into the same numbers of even segments.
-/// - Uni-greedy: all are evaluated by its own evaluator.
-/// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
-///   of uni-greedy is always among them. The time of planning limits the comparison of few
-///   elements.
-/// - The allgatherv of circulant graphs: its own search. Where costs are linear, the segmented ring
-///   without overlap, and the pipelined ring of equal blocks: one segment. Elsewhere, among many
-///   ranks, the segmented ring too, as a limited search.
-/// - Other algorithms: a search over the number of segments.
-///
-/// After a closed form or a search, even segments of the same number and of one more and one less
-/// are tried, in an eighth of the time, or by 2^16 transfers. More than 2^22 segments are not
-/// considered. Other segments replace those found first only where they are better by more than
-/// rounding errors. Errors are those of [`Algorithm::plan`].
-///
-/// # Complexity
-/// A closed form takes a few evaluations. A search simulates at most 2^19 transfers at once and
-/// `3 * 2^20` in all, beyond one schedule of a single segment; `p` transfers are counted for each
-/// segment, of which an allreduce makes twice as many, and what sends a part of each segment from
-/// each rank to each, such as a ring, `p` times as many. That holds for each use of the ports and
-/// each root that are compared, and an eighth more where ports are used one direction at a time.
-///
-/// ```
-/// use oneport::plan::{registry, segments::best_segment};
-/// use oneport::{CostModel, Kind, Request};
-/// let request = Request::reduce(10, 800).cost(CostModel::new(100.0, 1.0));
-/// let best = best_segment(&registry::find(Kind::Reduce, "chain")?, &request)?;
-/// assert_eq!((best.segments.count(), best.time), (8, 16.0 * 200.0));
-/// # Ok::<(), oneport::Error>(())
-/// ```
-pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
-    Ok(Best::of(&with_best_segments(algorithm, request)?))
-}
-
-impl Best {
-    /// Those of a choice whose segments were searched for.
-    pub(super) fn of(choice: &Choice) -> Best {
-        Best {
-            segments: choice.request.segments.clone(),
-            time: choice.time,
-            executed: !choice.is_bound,
-            method: choice.segments_found.unwrap_or(Method::Whole),
-        }
-    }
-}
-
 impl Variant {
-    /// As [`best_segment`], of this variant, for a memory that holds schedules of at most
-    /// `max_transfers` transfers: of several segments it simulates none of more. What it finds may
-    /// have more where a formula gives the time.
+    /// The best segments of this variant (see [`with_best_segments`]), for a memory that holds
+    /// schedules of at most `max_transfers` transfers: of several segments it simulates none of
+    /// more. What it finds may have more where a formula gives the time.
+    ///
+    /// [`with_best_segments`]: crate::plan::choose::with_best_segments
     pub(in crate::plan) fn best_segments(&self, max_transfers: usize) -> Result<Best> {
         self.algorithm.accepts(&self.request)?;
         let mut variant = self.clone();
         variant.request.ports = self.used;
         let best = best_on_used_ports(&variant, max_transfers)?;
-        if self.times_as_used() || !best.time.is_finite() {
+        if self.times_as_used() || !best.time.value().is_finite() {
             Ok(best)
         } else {
-            self.improved(best, max_transfers)
+            self.best_both_ways(best, max_transfers)
         }
     }
 
     /// The best segments where both directions of a port may be used at once: those that are best
     /// for one direction at a time, unless a short search, of a share of the transfers, finds
     /// better ones.
-    fn improved(&self, first: Best, max_transfers: usize) -> Result<Best> {
+    fn best_both_ways(&self, first: Best, max_transfers: usize) -> Result<Best> {
         let elements = self.request.elements();
         let first = TriedSegments::new(self, max_transfers).timed(first)?;
         if !self.algorithm.segmented || elements <= 1 || self.request.ranks < 2 {
@@ -130,8 +55,8 @@ impl Variant {
         trial.max_simulated /= search::SHORT_SHARE;
         trial.search()?;
         let found = trial.best(Method::Search)?;
-        let found = trial.improve(found)?;
-        if is_better(found.time, first.time) {
+        let found = trial.refine(found)?;
+        if is_better(found.time.value(), first.time.value()) {
             return Ok(found);
         }
         let method = match found.method {
@@ -145,9 +70,8 @@ impl Variant {
     pub(in crate::plan) fn best_whole(&self) -> Result<Best> {
         let segments = Segments::whole(self.request.elements());
         Ok(Best {
-            time: self.with_segments(segments.clone()).time()?,
+            time: Time::Exact(self.with_segments(segments.clone()).time()?),
             segments,
-            executed: true,
             method: Method::Whole,
         })
     }
@@ -187,14 +111,13 @@ fn best_on_used_ports(variant: &Variant, max_transfers: usize) -> Result<Best> {
             trial.best(Method::Search)?
         }
     };
-    trial.improve(first)
+    trial.refine(first)
 }
 
 struct TriedSegments {
     /// With the segments that were tried last.
     variant: Variant,
-    /// By split: its time, and whether that is the executed time.
-    times: BTreeMap<Split, (f64, bool)>,
+    times: BTreeMap<Split, Time>,
     simulated: usize,
     max_simulated: usize,
     /// Whether a split was left out because of the limits of simulations, or of memory.
@@ -215,24 +138,23 @@ impl TriedSegments {
         }
     }
 
-    fn best_split(&self) -> (Split, f64, bool) {
+    fn best_split(&self) -> (Split, Time) {
         let elements = self.variant.request.elements();
-        let rank = |&(&split, &(time, _)): &(&Split, &(f64, bool))| {
+        let rank = |&(&split, time): &(&Split, &Time)| {
             // Of even sizes and others that take the same time, the others come first.
-            (time, split.is_even(elements), split)
+            (time.value(), split.is_even(elements), split)
         };
         let better = |a, b| if rank(&b) < rank(&a) { b } else { a };
         let best = self.times.iter().reduce(better);
-        let (&split, &(time, executed)) = best.expect("some size was tried");
-        (split, time, executed)
+        let (&split, &time) = best.expect("some size was tried");
+        (split, time)
     }
 
     fn best(&self, method: Method) -> Result<Best> {
-        let (split, time, executed) = self.best_split();
+        let (split, time) = self.best_split();
         Ok(Best {
             segments: split.segments(self.variant.request.elements())?,
             time,
-            executed,
             method,
         })
     }
@@ -257,18 +179,18 @@ impl TriedSegments {
         let simulated = self.simulated.saturating_add(transfers);
         let may_simulate = transfers <= search::MAX_SIMULATED && simulated <= self.max_simulated;
         let time = if let Some(time) = self.variant.closed_form() {
-            (time, true)
+            Time::Exact(time)
         } else if split.count == 1 || may_simulate && self.variant.transfers() <= self.max_transfers
         {
             self.simulated = simulated;
-            (self.variant.time()?, true)
+            Time::Exact(self.variant.time()?)
         } else {
             let full = Segments::of_sizes(vec![split.size; split.count])?;
             let mut rounded = self.variant.with_segments(full);
             let ranks = rounded.request.ranks;
             rounded.request.ranks = (rounded.algorithm.covered_ranks)(ranks);
             match rounded.closed_form() {
-                Some(time) => (time, false),
+                Some(time) => Time::AtMost(time),
                 None => {
                     self.limited = true;
                     return Ok(());
@@ -284,13 +206,9 @@ impl TriedSegments {
     fn timed(mut self, first: Best) -> Result<Best> {
         let split = Split::of(&first.segments);
         self.try_split(split)?;
-        let bound = (first.time, false);
-        let (time, executed) = self.times.get(&split).copied().unwrap_or(bound);
-        Ok(Best {
-            time,
-            executed,
-            ..first
-        })
+        let bound = Time::AtMost(first.time.value());
+        let time = self.times.get(&split).copied().unwrap_or(bound);
+        Ok(Best { time, ..first })
     }
 
     /// Tries the sizes near the optimum of the closed form. `None` if that does not hold.
@@ -311,7 +229,7 @@ impl TriedSegments {
 
     /// Tries all splits if there are few, and otherwise even ones into about as many segments as
     /// those found `first`, which may take a share of the search. Returns the best.
-    fn improve(&mut self, first: Best) -> Result<Best> {
+    fn refine(&mut self, first: Best) -> Result<Best> {
         let (m, ranks) = (self.variant.request.elements(), self.variant.request.ranks);
         // On average a split has half as many segments as there are elements.
         let work = (self.variant.algorithm.transfers)(ranks, m).saturating_mul(m.div_ceil(2));
@@ -334,11 +252,13 @@ impl TriedSegments {
         if self.limited {
             method = Method::LimitedSearch;
         }
-        Ok(if is_better(self.best_split().1, first.time) {
-            self.best(method)?
-        } else {
-            Best { method, ..first }
-        })
+        Ok(
+            if is_better(self.best_split().1.value(), first.time.value()) {
+                self.best(method)?
+            } else {
+                Best { method, ..first }
+            },
+        )
     }
 
     /// Whether the algorithm has a closed form under these costs for the full segments of the best
@@ -408,7 +328,7 @@ impl TriedSegments {
     fn time_of(&mut self, size: usize) -> Result<Option<f64>> {
         self.try_size(size)?;
         let split = Split::of_size(self.variant.request.elements(), size);
-        Ok(self.times.get(&split).map(|t| t.0))
+        Ok(self.times.get(&split).map(|time| time.value()))
     }
 }
 

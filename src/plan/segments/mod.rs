@@ -13,7 +13,8 @@ mod equal;
 mod published;
 mod unequal;
 
-pub use equal::{Best, Method, best_segment};
+#[doc(hidden)]
+pub use equal::Best;
 pub(in crate::plan) use equal::{even_size, is_better, with_rounding};
 pub use published::Published;
 pub(in crate::plan) use published::{SymbolValues, TABLE_I, TABLE_III, ceil_log2};
@@ -22,6 +23,7 @@ pub use unequal::{BestSizes, best_unequal};
 pub use unequal::{best_sizes, compositions};
 
 use super::Segments;
+pub use super::space::Method;
 use crate::error::Result;
 
 /// `count` segments of at most `size` elements: all but the last one of this size, or sizes that

@@ -2,12 +2,13 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::equal::{Best, Method};
+use super::Method;
+use super::equal::Best;
 use crate::budget::search::ALL_COMPOSITIONS;
 use crate::error::Result;
 use crate::plan::choose::with_best_segments;
 use crate::plan::registry::Algorithm;
-use crate::plan::space::Variant;
+use crate::plan::space::{Time, Variant};
 use crate::plan::{Request, Segments};
 
 /// The best segment sizes found.
@@ -61,21 +62,43 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> Result<BestSizes> {
-    let choice = with_best_segments(algorithm, request)?;
-    choice.best_unequal(&Best::of(&choice), trials)
+    let equal = with_best_segments(algorithm, request)?;
+    match equal.segments_found {
+        None | Some(Method::Whole) => Ok(BestSizes {
+            sizes: equal.request.segments.sizes().to_vec(),
+            time: equal.time,
+            method: Method::Whole,
+        }),
+        Some(method) => equal.best_unequal_near(method, trials),
+    }
 }
 
 impl Variant {
-    /// As [`best_unequal`], of this variant, whose best equal segments are known.
-    pub(in crate::plan) fn best_unequal(&self, equal: &Best, trials: usize) -> Result<BestSizes> {
-        let sizes = equal.segments.sizes();
+    /// As [`best_segments`](Self::best_segments), but of unequal sizes, too, if there are time and
+    /// memory to try some.
+    pub(in crate::plan) fn best_unequal_segments(&self, max_transfers: usize) -> Result<Best> {
+        let equal = self.best_segments(max_transfers)?;
         if equal.method == Method::Whole {
-            return Ok(BestSizes {
-                sizes: sizes.to_vec(),
-                time: equal.time,
-                method: Method::Whole,
-            });
+            return Ok(equal);
         }
+        let variant = self.with_segments(equal.segments.clone());
+        let trials = variant.trials_of_unequal(max_transfers);
+        if trials == 0 {
+            let method = Method::LimitedSearch;
+            return Ok(Best { method, ..equal });
+        }
+        let found = variant.best_unequal_near(equal.method, trials)?;
+        Ok(Best {
+            segments: Segments::of_sizes(found.sizes)?,
+            time: Time::Exact(found.time),
+            method: found.method,
+        })
+    }
+
+    /// As [`best_unequal`], of this variant, whose segments are the best equal ones, found by this
+    /// method.
+    fn best_unequal_near(&self, equal: Method, trials: usize) -> Result<BestSizes> {
+        let sizes = self.request.segments.sizes();
         let mut variant = self.clone();
         variant.request = self.algorithm.effective(&self.request).into_owned();
         let mut failed = None;
@@ -93,7 +116,7 @@ impl Variant {
             return Err(error);
         }
         // What the search for equal ones left out may be better than what was found from there.
-        let is_limited = equal.method == Method::LimitedSearch;
+        let is_limited = equal == Method::LimitedSearch;
         let method = match found.method {
             Method::Search if is_limited => Method::LimitedSearch,
             method => method,
@@ -124,7 +147,7 @@ pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> 
         search.consider(sizes);
     }
     while let Some(base) = search.frontier.pop_front() {
-        if !search.improve(&base, trials) {
+        if !search.try_moves(&base, trials) {
             return search.found(Method::LimitedSearch);
         }
     }
@@ -207,7 +230,7 @@ impl<F: FnMut(&[usize]) -> f64> SizeSearch<F> {
 
     /// Tries the moves from `base` until one improves the best time. Returns whether `trials` were
     /// enough for that.
-    fn improve(&mut self, base: &[usize], trials: usize) -> bool {
+    fn try_moves(&mut self, base: &[usize], trials: usize) -> bool {
         for sizes in moves(base) {
             if self.tried.len() >= trials {
                 return false;

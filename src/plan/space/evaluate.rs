@@ -3,12 +3,11 @@
 
 use std::ops::Deref;
 
+use super::found::{LeftOut, Method, Time};
 use super::space::{SegmentChoice, Space, TimesOf, variants};
-use super::variant::{LeftOut, Variant};
-use crate::plan::Segments;
+use super::variant::Variant;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::Algorithm;
-use crate::plan::segments::{Best, Method};
 
 /// A [`Variant`] with its time.
 #[derive(Debug, Clone)]
@@ -17,17 +16,19 @@ pub struct Choice {
     pub variant: Variant,
     /// The time by the evaluator, in its unit.
     pub time: f64,
-    /// Whether `time` is an upper bound: then [`LeftOut::Time`] is in the variant's list.
+    /// Whether `time` is an upper bound ([`Time::AtMost`]): then [`LeftOut::Time`] is in the
+    /// variant's list.
     pub is_bound: bool,
 }
 
 impl Choice {
     /// A variant whose time is known.
-    pub(super) fn of((variant, known): Settled) -> Option<Choice> {
+    pub(super) fn of(settled: Settled) -> Option<Choice> {
+        let time = settled.time?;
         Some(Choice {
-            variant,
-            time: known.value()?,
-            is_bound: matches!(known, Known::AtMost(_)),
+            variant: settled.variant,
+            time: time.value(),
+            is_bound: time.is_bound(),
         })
     }
 }
@@ -40,36 +41,29 @@ impl Deref for Choice {
     }
 }
 
-/// What is known of the time of a variant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Known {
-    /// Nothing: it was not needed yet, or turned out to be larger than a limit of the caller.
-    Nothing,
-    /// The time.
-    Time(f64),
-    /// An upper bound: the schedule takes too long to simulate.
-    AtMost(f64),
+/// A [`Variant`] whose segments are chosen.
+#[derive(Debug, Clone)]
+pub struct Settled {
+    /// The variant, with its segments.
+    pub variant: Variant,
+    /// `None` if it was not needed yet, or turned out to be larger than a limit of the caller.
+    pub time: Option<Time>,
 }
 
-impl Known {
-    /// The time, or the upper bound of it.
-    pub fn value(self) -> Option<f64> {
-        match self {
-            Known::Nothing => None,
-            // An empty sum is -0, which would win a tie.
-            Known::Time(time) | Known::AtMost(time) => Some(time + 0.0),
+impl Settled {
+    /// With the time that an evaluator found.
+    pub fn new(variant: Variant, time: Option<f64>) -> Settled {
+        Settled {
+            variant,
+            time: time.map(Time::Exact),
         }
     }
-}
 
-impl From<Option<f64>> for Known {
-    fn from(time: Option<f64>) -> Known {
-        time.map_or(Known::Nothing, Known::Time)
+    /// The time or an upper bound; infinite if neither is known.
+    pub(super) fn time_or_infinity(&self) -> f64 {
+        self.time.map_or(f64::INFINITY, Time::value)
     }
 }
-
-/// A variant with its segments, and what is known of its time.
-pub type Settled = (Variant, Known);
 
 /// An algorithm in a search.
 #[derive(Debug)]
@@ -88,7 +82,8 @@ pub type Variants<'a> = Box<dyn ExactSizeIterator<Item = Variant> + 'a>;
 
 /// What a search minimizes.
 pub trait Evaluator: Sync {
-    /// The variants of an algorithm of a space to compare, apart from their segments.
+    /// The variants of an algorithm of a space to compare. `settle` chooses their segments, unless
+    /// these are chosen first, since they are the same for all variants.
     fn variants<'a>(
         &'a self,
         algorithm: &'a Algorithm,
@@ -101,17 +96,15 @@ pub trait Evaluator: Sync {
 
     /// The variant with the segments to compare it with.
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        let (mut variant, best) = segments.choose_for(variant, usize::MAX)?;
-        let known = match best {
-            None => Known::Nothing,
-            Some(best) if best.executed => Known::Time(best.time),
-            Some(_) if !variant.is_too_long_to_time() => Known::Nothing,
-            Some(best) => {
-                variant.left_out.push(LeftOut::Time);
-                Known::AtMost(best.time)
+        let mut settled = segments.choose_for(variant, usize::MAX)?;
+        if settled.time.is_some_and(Time::is_bound) {
+            if settled.variant.is_too_long_to_time() {
+                settled.variant.left_out.push(LeftOut::Time);
+            } else {
+                settled.time = None;
             }
-        };
-        Ok((variant, known))
+        }
+        Ok(settled)
     }
 
     /// The time of a variant; `None` if it is larger than `limit`, where that is quicker to find
@@ -153,46 +146,31 @@ impl Evaluator for Model {
 
 impl SegmentChoice {
     /// The variant with these segments, for a memory that holds schedules of at most
-    /// `max_transfers` transfers while they are searched for, and what the search has found, if it
-    /// has its time.
+    /// `max_transfers` transfers while they are searched for, and the time that the search has
+    /// found.
     pub fn choose_for(
         &self,
         mut variant: Variant,
         max_transfers: usize,
-    ) -> Result<(Variant, Option<Best>), Refusal> {
+    ) -> Result<Settled, Refusal> {
         if !variant.algorithm.segmented {
-            return Ok((variant, None));
+            return Ok(Settled::new(variant, None));
         }
-        if let SegmentChoice::Given(segments) = self {
-            variant.request.segments = segments.clone();
-            return Ok((variant, None));
-        }
-        let of_planner = |error| variant.refusal(Reason::Planner(error));
-        let best = variant.best_segments(max_transfers).map_err(of_planner)?;
-        let equal = variant.with_segments(best.segments.clone());
-        let unequal = matches!(self, SegmentChoice::BestUnequal) && best.method != Method::Whole;
-        let trials = equal.trials_of_unequal(max_transfers);
-        let (mut variant, best) = if unequal && trials > 0 {
-            let found = variant.best_unequal(&best, trials).map_err(of_planner)?;
-            let best = Best {
-                segments: Segments::of_sizes(found.sizes).map_err(of_planner)?,
-                time: found.time,
-                executed: true,
-                method: found.method,
-            };
-            (variant.with_segments(best.segments.clone()), best)
-        } else {
-            let method = if unequal {
-                Method::LimitedSearch
-            } else {
-                best.method
-            };
-            (equal, Best { method, ..best })
+        let found = match self {
+            SegmentChoice::Given(segments) => {
+                variant.request.segments = segments.clone();
+                return Ok(Settled::new(variant, None));
+            }
+            SegmentChoice::Best => variant.best_segments(max_transfers),
+            SegmentChoice::BestUnequal => variant.best_unequal_segments(max_transfers),
         };
+        let best = found.map_err(|error| variant.refusal(Reason::Planner(error)))?;
+        variant.request.segments = best.segments;
         variant.segments_found = Some(best.method);
         if best.method == Method::LimitedSearch {
             variant.left_out.push(LeftOut::Segments);
         }
-        Ok((variant, Some(best)))
+        let time = Some(best.time);
+        Ok(Settled { variant, time })
     }
 }

@@ -1,5 +1,4 @@
 //! Requests as they are given: [`Request::plan`] and [`Request::time`] search for no segments.
-//! Beside them what formulas say of an algorithm.
 //!
 //! ```text
 //! Request::time                         the algorithm of this name
@@ -17,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::refusal::Refusal;
 use crate::plan::registry::{self, Algorithm, Planned};
-use crate::plan::segments::Published;
 use crate::schedule::Schedule;
 
 impl Request {
@@ -93,41 +91,5 @@ impl Algorithm {
     pub fn time(&self, request: &Request) -> Result<f64> {
         let timed = self.variants_as_given(request)?;
         first_of_least(timed.map(|variant| variant.time()), |time| *time)
-    }
-
-    /// The closed form of its time as executed, which a simulation equals up to rounding errors, if
-    /// the request is [accepted](Self::accepts), which it does not check. `None` where none holds:
-    /// - the costs are not those that it is stated for,
-    /// - links differ, or computation overlaps communication,
-    /// - the root is to be searched for,
-    /// - it uses one direction of ports that have both,
-    /// - a transfer waits for more than its list, as on ports for calls,
-    /// - rank 0 forwards the result to the root.
-    pub fn closed_form(&self, request: &Request) -> Option<f64> {
-        let mut variant = Variant::of(self, request);
-        let mut uses = self.uses(request).0.into_iter();
-        uses.try_fold(f64::INFINITY, |least, used| {
-            variant.used = used;
-            Some(least.min(variant.closed_form()?))
-        })
-    }
-
-    /// What a published table prints for it: `None` where none covers it, for other ports, for
-    /// `p <= 3`, for an empty vector, where rank 0 forwards the result to another root, where
-    /// computation overlaps communication, and where costs differ from rank to rank or are not
-    /// linear.
-    ///
-    /// ```
-    /// use oneport::plan::registry;
-    /// use oneport::{CostModel, Kind, Ports, Request};
-    /// let request = Request::reduce(64, 1000).ports(Ports::UNI).cost(CostModel::new(10.0, 1.0));
-    /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
-    /// assert_eq!(chain.table, "Table I; Lowery & Langou 2014");
-    /// assert_eq!(chain.time, 63.0 * 1010.0);
-    /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
-    /// # Ok::<(), oneport::Error>(())
-    /// ```
-    pub fn published(&self, request: &Request) -> Option<Published> {
-        Variant::of(self, request).published()
     }
 }

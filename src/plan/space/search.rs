@@ -35,11 +35,11 @@
 //!                                       segmented-ring and pipelined-ring
 //!     ? TriedSegments::near             BestSegment::Formula: the neighbours of its optimum
 //!     ? TriedSegments::search           else, or where those say nothing
-//!     ? TriedSegments::improve          after the last two: numbers of even segments nearby
+//!     ? TriedSegments::refine           after the last two: numbers of even segments nearby
 //!       * try_split                     each that these try: its closed form, or Variant::time, or
 //!                                       at most the closed form of a vector rounded up to whole
 //!                                       segments, and of the next number of ranks that has one
-//!   ? Variant::best_unequal             if they may be unequal                segments/unequal.rs
+//!   ? Variant::best_unequal_segments    best_segments, then unequal ones      segments/unequal.rs
 //!
 //! with_time                             what no search has timed
 //!   Evaluator::time                     of Model: Variant::time_within        evaluate.rs
@@ -64,13 +64,13 @@
 //!   graph ends first, and is compared then. Commands do not limit those of ports that nodes share.
 //! - Where a variant takes another time on its ports than on those that it is planned for (not
 //!   `times_as_used`), the best segments for these are timed on its own ports, and a short search
-//!   follows (`improved`).
+//!   follows (`best_both_ways`).
 //! - Where all ranks do the same, links and machine are ideal and nothing overlaps, two ranks are
 //!   simulated for all.
 //! - Gamma is 0 of what combines nothing: `Algorithm::effective` says so to formulas, and schedules
 //!   of these have no steps that combine.
 //! - Rows that look at late arrivals (`Row::for_arrivals`) are planned with and without these by
-//!   [`Variant::planned_with`], which simulates both and takes the faster schedule. Planners that
+//!   `Variant::planned_with`, which simulates both and takes the faster schedule. Planners that
 //!   take times themselves are listed at `Planner`.
 //!
 //! Commands have an [`Evaluator`] of their own: `Evaluation` in `crates/app/src/task/evaluation.rs`
@@ -81,9 +81,9 @@
 //! and [`fastest_first`] in `compare`, too), of its uses of the ports and roots the first
 //! (`first_of_least`). The phases of `composed` are an exception, for the sake of their bits.
 
-use super::evaluate::{Choice, Evaluator, Known, Model, Offer, Settled, Variants};
+use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
+use super::found::{LeftOut, Time};
 use super::space::{ONE_AT_LEAST, Space, first_of_least};
-use super::variant::{LeftOut, Variant};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::plan::Request;
@@ -101,7 +101,7 @@ pub struct Ranking {
     pub choices: Vec<Choice>,
     /// Those that were refused, in the order of the algorithms.
     pub refusals: Vec<Refusal>,
-    /// Those of which the search [left something out](Variant::left_out), or which it refused [for
+    /// Those of which the search [left something out](LeftOut), or which it refused [for
     /// their size](Reason::is_of_size), unless a bound shows that they are not the fastest all the
     /// same.
     pub cut: Vec<Algorithm>,
@@ -126,7 +126,7 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
     let (mut timed, mut deferred, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     let (mut best, mut cut) = ((f64::INFINITY, 0), Vec::new());
     let mut add = |i: usize, settled: Settled, best: &mut (f64, usize)| {
-        if !settled.0.left_out.is_empty() {
+        if !settled.variant.left_out.is_empty() {
             cut.push(i);
         }
         if let Some(choice) = Choice::of(settled) {
@@ -242,14 +242,13 @@ fn fastest_within<E: Evaluator>(
     evaluator: &E,
     limit: f64,
 ) -> Result<Settled, Refusal> {
-    let time_of = |settled: &Settled| settled.1.value().unwrap_or(f64::INFINITY);
     let mut least = limit;
     let mut left_out = Vec::new();
     let timed = variants.map(|variant| {
         let settled = evaluator.settle(variant, &space.segments);
         let settled = settled.and_then(|settled| with_time(settled, evaluator, least));
         let omitted = match &settled {
-            Ok((variant, _)) => &variant.left_out[..],
+            Ok(settled) => &settled.variant.left_out[..],
             // For all roots it has the same size.
             Err(refusal) if refusal.reason.is_of_size() => &[LeftOut::Ports],
             Err(_) => &[],
@@ -259,33 +258,31 @@ fn fastest_within<E: Evaluator>(
                 left_out.push(one);
             }
         }
-        least = settled.as_ref().map_or(least, |s| least.min(time_of(s)));
+        if let Ok(settled) = &settled {
+            least = least.min(settled.time_or_infinity());
+        }
         settled
     });
-    let (fastest, known) = first_of_least(timed, time_of)?;
-    Ok((
-        Variant {
-            left_out,
-            ..fastest
-        },
-        known,
-    ))
+    let mut fastest = first_of_least(timed, Settled::time_or_infinity)?;
+    fastest.variant.left_out = left_out;
+    Ok(fastest)
 }
 
 /// The variant with its time, unless that is not known yet and larger than `limit`.
 fn with_time<E: Evaluator>(
-    (variant, known): Settled,
+    mut settled: Settled,
     evaluator: &E,
     limit: f64,
 ) -> Result<Settled, Refusal> {
-    let known = match known {
-        Known::Nothing => evaluator.time(&variant, limit)?.into(),
-        known => known,
-    };
-    if known.value().is_some_and(|time| !time.is_finite()) {
-        return Err(variant.refusal(Reason::NoFiniteTime));
+    if settled.time.is_none() {
+        settled.time = evaluator.time(&settled.variant, limit)?.map(Time::Exact);
     }
-    Ok((variant, known))
+    match settled.time {
+        Some(time) if !time.value().is_finite() => {
+            Err(settled.variant.refusal(Reason::NoFiniteTime))
+        }
+        _ => Ok(settled),
+    }
 }
 
 impl Ranking {
@@ -355,10 +352,46 @@ impl Request {
 }
 
 /// Times `algorithm` for `request`, in model time, with the segments that are best in the request's
-/// cost model: see [`best_segment`](crate::plan::segments::best_segment) for what that takes.
+/// cost model: those of one [size](crate::plan::Segments::of_size) or of a
+/// [number](crate::plan::Segments::of_count). The request's own segments only give the size of the
+/// vector.
+///
+/// - Few elements: all sizes and all numbers are compared, if their schedules have at most 2^16
+///   transfers together.
+/// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
+///   the vector into the same numbers of even segments.
+/// - Uni-greedy: all are evaluated by its own evaluator.
+/// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
+///   of uni-greedy is always among them. The time of planning limits the comparison of few
+///   elements.
+/// - The allgatherv of circulant graphs: its own search. Where costs are linear, the segmented ring
+///   without overlap, and the pipelined ring of equal blocks: one segment. Elsewhere, among many
+///   ranks, the segmented ring too, as a limited search.
+/// - Other algorithms: a search over the number of segments.
+///
+/// After a closed form or a search, even segments of the same number and of one more and one less
+/// are tried, in an eighth of the time, or by 2^16 transfers. More than 2^22 segments are not
+/// considered. Other segments replace those found first only where they are better by more than
+/// rounding errors. [`Method`](crate::plan::segments::Method) says how they were found.
 ///
 /// # Errors
 /// When the algorithm does not accept the request, or no time in the model is finite.
+///
+/// # Complexity
+/// A closed form takes a few evaluations. A search simulates at most 2^19 transfers at once and
+/// `3 * 2^20` in all, beyond one schedule of a single segment; `p` transfers are counted for each
+/// segment, of which an allreduce makes twice as many, and what sends a part of each segment from
+/// each rank to each, such as a ring, `p` times as many. That holds for each use of the ports and
+/// each root that are compared, and an eighth more where ports are used one direction at a time.
+///
+/// ```
+/// use oneport::plan::{choose::with_best_segments, registry};
+/// use oneport::{CostModel, Kind, Request};
+/// let request = Request::reduce(10, 800).cost(CostModel::new(100.0, 1.0));
+/// let chain = with_best_segments(&registry::find(Kind::Reduce, "chain")?, &request)?;
+/// assert_eq!((chain.request.get_segments().count(), chain.time), (8, 16.0 * 200.0));
+/// # Ok::<(), oneport::Error>(())
+/// ```
 pub fn with_best_segments(algorithm: &Algorithm, request: &Request) -> Result<Choice, Refusal> {
     best_first(&Space::among([algorithm], request), &Model).only()
 }

@@ -19,7 +19,8 @@
 
 use std::borrow::Cow;
 
-use super::variant::{LeftOut, Variant};
+use super::found::LeftOut;
+use super::variant::Variant;
 use crate::budget::{quick, search};
 use crate::error::{Error, Result};
 use crate::machine::Ports;

@@ -1,92 +1,19 @@
 //! [`Variant`]: one way to do what a request asks, with nothing left to search for.
 
 use std::borrow::Cow;
-use std::fmt;
 
+use super::found::{LeftOut, Method};
 use crate::budget::{quick, search};
 use crate::error::{ErrorKind, Result};
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::{Algorithm, Planned, Planner};
-use crate::plan::segments::{Method, Published, SymbolValues, ceil_log2};
+use crate::plan::segments::{Published, SymbolValues, ceil_log2};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-/// What a search did not compare because it would take too long or too much memory, and may be
-/// better.
-///
-/// [`Request::plan_best`], [`Request::plan`] and [`Request::time`], the methods of [`Algorithm`],
-/// the `Method` of [`best_segment`](crate::plan::segments::best_segment) and
-/// [`best_unequal`](crate::plan::segments::best_unequal), where it is not about segments, and
-/// guidelines have no place for it.
-/// That a search compares some segments only is its `Method`, and no news: those that it does not
-/// come to may be better, such as some of which an upper bound alone is known. Nobody says it of
-/// what planners search for by themselves:
-/// - parts of `hier`, `lane`, `composed` and `gossip`: what the searches for these left out, and
-///   algorithms whose schedules are too long to compare (`budget::search::is_short`; not of
-///   `gossip`);
-/// - broadcasts of multicasts, and those that the allreduces of split-binary and out-of-order
-///   compare: uses of the ports, and segments that take too long to plan;
-/// - plans of out-of-order beyond the effort of its search, which may end with that of uni-greedy;
-/// - segments on ports that nodes share, which are searched for as if these shared none;
-/// - trees beyond those that a search proves to be the best: those of gathers and scatters, and of
-///   the reductions and broadcasts `unordered`. The pages of the planners name them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LeftOut {
-    /// Segments beyond the limits of time and memory.
-    Segments,
-    /// The time of a schedule that takes too long to simulate: an upper bound is known. It is the
-    /// chosen schedule ([`Choice::is_bound`](crate::plan::choose::Choice::is_bound)), or that of
-    /// another root or use of the ports, with which the algorithm may take less time than with the
-    /// chosen one.
-    Time,
-    /// The order of float sums that gives all ranks the same bits, of a long schedule.
-    Order,
-    /// Uses of the ports other than those that were compared.
-    Ports,
-    /// Roots other than the one that the planner takes.
-    Roots {
-        /// Number of ranks.
-        ranks: usize,
-    },
-    /// Something of other algorithms, which may be faster than the chosen one.
-    Algorithms {
-        /// Number of these algorithms.
-        count: usize,
-    },
-}
-
 const ANY_TIME: &str = "no time is larger than infinity";
-
-impl fmt::Display for LeftOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LeftOut::Segments => f.write_str(
-                "better segments: the search left out sizes that take too much time or memory",
-            ),
-            LeftOut::Time => f.write_str("a smaller time: its schedule takes too long to simulate"),
-            LeftOut::Order => f.write_str(
-                "a smaller time with the same bits on all ranks: simulating both takes too long",
-            ),
-            LeftOut::Ports => f.write_str(
-                "a better use of its ports: planning for each takes too much time or memory",
-            ),
-            LeftOut::Roots { ranks } => write!(
-                f,
-                "a better root: planning for each takes too long for {ranks} ranks"
-            ),
-            LeftOut::Algorithms { count } => {
-                let plural = if *count == 1 { "" } else { "s" };
-                write!(
-                    f,
-                    "a faster alternative: {count} other algorithm{plural} took too much time or memory to search whole"
-                )
-            }
-        }
-    }
-}
 
 /// An algorithm for a request, with the ports that it uses, the root and the segments.
 #[derive(Debug, Clone)]
@@ -100,8 +27,8 @@ pub struct Variant {
     /// What the search for it did not compare, and the searches for the variants of the algorithm
     /// that it was compared with.
     pub left_out: Vec<LeftOut>,
-    /// How its segments were found; `None` if they were given.
-    #[doc(hidden)]
+    /// How its segments were found; `None` if they were given, or the algorithm does not split the
+    /// vector.
     pub segments_found: Option<Method>,
 }
 
@@ -272,7 +199,7 @@ impl Variant {
 
     /// How many unequal segments may be tried in place of its own, in a memory that holds schedules
     /// of at most `max_transfers` transfers.
-    pub(super) fn trials_of_unequal(&self, max_transfers: usize) -> usize {
+    pub(in crate::plan) fn trials_of_unequal(&self, max_transfers: usize) -> usize {
         if self.transfers() > max_transfers {
             return 0;
         }
@@ -365,5 +292,44 @@ impl Variant {
         let busy: f64 = messages.map(|&n| request.transfer_time(n)).sum();
         // The factor covers rounding errors of the sum.
         busy / request.ports.k() as f64 * (1.0 - 1e-9)
+    }
+}
+
+/// What formulas say of an algorithm, on the ports that suit it best.
+impl Algorithm {
+    /// The closed form of its time as executed, which a simulation equals up to rounding errors, if
+    /// the request is [accepted](Self::accepts), which it does not check. `None` where none holds:
+    /// - the costs are not those that it is stated for,
+    /// - links differ, or computation overlaps communication,
+    /// - the root is to be searched for,
+    /// - it uses one direction of ports that have both,
+    /// - a transfer waits for more than its list, as on ports for calls,
+    /// - rank 0 forwards the result to the root.
+    pub fn closed_form(&self, request: &Request) -> Option<f64> {
+        let mut variant = Variant::of(self, request);
+        let mut uses = self.uses(request).0.into_iter();
+        uses.try_fold(f64::INFINITY, |least, used| {
+            variant.used = used;
+            Some(least.min(variant.closed_form()?))
+        })
+    }
+
+    /// What a published table prints for it: `None` where none covers it, for other ports, for
+    /// `p <= 3`, for an empty vector, where rank 0 forwards the result to another root, where
+    /// computation overlaps communication, and where costs differ from rank to rank or are not
+    /// linear.
+    ///
+    /// ```
+    /// use oneport::plan::registry;
+    /// use oneport::{CostModel, Kind, Ports, Request};
+    /// let request = Request::reduce(64, 1000).ports(Ports::UNI).cost(CostModel::new(10.0, 1.0));
+    /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
+    /// assert_eq!(chain.table, "Table I; Lowery & Langou 2014");
+    /// assert_eq!(chain.time, 63.0 * 1010.0);
+    /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    pub fn published(&self, request: &Request) -> Option<Published> {
+        Variant::of(self, request).published()
     }
 }

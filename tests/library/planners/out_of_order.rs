@@ -3,7 +3,7 @@
 use oneport::internal::pipeline::out_of_order::{lower_bound, out_of_order};
 use oneport::internal::pipeline::uni_greedy;
 use oneport::machine::Links;
-use oneport::plan::segments::best_segment;
+use oneport::plan::choose::with_best_segments;
 use oneport::plan::{Request, Segments, Transfer, registry};
 use oneport::random::Generator;
 use oneport::{CostModel, Kind, Ports};
@@ -354,13 +354,13 @@ fn never_slower_than_uni_greedy_with_its_best_size() {
             let mut r = Request::new(kind, p, m)
                 .ports(Ports::UNI)
                 .cost(CostModel::new(alpha, 1.0).gamma(gamma));
-            let found = best_segment(&out_of_order, &r).unwrap();
-            let reference = best_segment(&greedy, &r).unwrap();
+            let found = with_best_segments(&out_of_order, &r).unwrap();
+            let reference = with_best_segments(&greedy, &r).unwrap();
             assert!(
                 found.time <= reference.time,
                 "{found:?}, {reference:?}, {r:?}"
             );
-            r = r.segments(found.segments);
+            r = r.segments(found.request.get_segments().clone());
             assert_eq!(out_of_order.time(&r).unwrap(), found.time);
         }
     }
@@ -372,8 +372,8 @@ fn overlap_and_missing_links() {
     let mut r = Request::reduce(3, 20)
         .ports(Ports::UNI)
         .cost(CostModel::new(5.0, 1.0).gamma(1.0).overlap(true));
-    let found = best_segment(&out_of_order, &r).unwrap();
-    r = r.segments(found.segments);
+    let found = with_best_segments(&out_of_order, &r).unwrap();
+    r = r.segments(found.request.get_segments().clone());
     assert_eq!(out_of_order.time(&r).unwrap(), found.time);
     let links = vec![
         vec![Some(0.0), None, Some(1.0)],
@@ -390,5 +390,5 @@ fn overlap_and_missing_links() {
         })
         .unwrap(),
     );
-    assert!(best_segment(&out_of_order, &r).is_ok());
+    assert!(with_best_segments(&out_of_order, &r).is_ok());
 }

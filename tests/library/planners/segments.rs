@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use oneport::internal::pipeline::uni_greedy::makespan;
+use oneport::plan::choose::with_best_segments;
 use oneport::plan::distribution::Distribution;
-use oneport::plan::segments::{Method, best_segment, best_sizes, best_unequal, compositions};
+use oneport::plan::segments::{Method, best_sizes, best_unequal, compositions};
 use oneport::plan::{Request, Segments, registry};
 use oneport::{CostModel, Kind, Ports};
 
@@ -152,7 +153,7 @@ fn never_worse_than_equal_segments() {
                 .ports(ports)
                 .cost(CostModel::new(5.0, 1.0).gamma(1.0));
             let algorithm = registry::find(Kind::Reduce, name).unwrap();
-            let equal = best_segment(&algorithm, &request).unwrap();
+            let equal = with_best_segments(&algorithm, &request).unwrap();
             let best = best_unequal(&algorithm, &request, 300).unwrap();
             assert!(best.time <= equal.time, "{name} {m}");
             request = request.segments(Segments::of_sizes(best.sizes).unwrap());
@@ -173,8 +174,9 @@ fn searches_that_end_at_their_limits_say_so() {
         let algorithm = registry::find(kind, name).unwrap();
         for (m, alpha, limited) in [(720_720, 1e-4, true), (720, 10.0, false)] {
             let request = Request::new(kind, 5, m).cost(CostModel::new(alpha, 1.0));
-            let found = best_segment(&algorithm, &request).unwrap();
-            assert_eq!(found.method == Method::LimitedSearch, limited, "{name} {m}");
+            let found = with_best_segments(&algorithm, &request).unwrap();
+            let is_limited = found.segments_found == Some(Method::LimitedSearch);
+            assert_eq!(is_limited, limited, "{name} {m}");
         }
     }
 }
@@ -188,9 +190,10 @@ fn more_segments_than_are_considered_are_said_to_be_left_out() {
         ((1 << 22) + 1, Method::LimitedSearch),
     ] {
         let request = Request::broadcast(5, m).cost(CostModel::new(0.0, 1.0));
-        let found = best_segment(&chain, &request).unwrap();
-        assert_eq!(found.method, method, "{m}");
-        assert_eq!(found.segments.count(), m.div_ceil(m.div_ceil(1 << 22)));
+        let found = with_best_segments(&chain, &request).unwrap();
+        assert_eq!(found.segments_found, Some(method), "{m}");
+        let count = found.request.get_segments().count();
+        assert_eq!(count, m.div_ceil(m.div_ceil(1 << 22)));
     }
 }
 

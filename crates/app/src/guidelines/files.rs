@@ -117,6 +117,8 @@ impl Written for GuidelinesJob<'_> {
                 settled (optional): row.settled,
             }).collect::<Vec<_>>(),
             unavailable: &evaluation.unavailable,
+            /// What the searches for the fastest algorithms left out, which may be faster.
+            left_out (optional): Some(self.left_out()).filter(|all| !all.is_empty()),
             warnings: &evaluation.warnings,
         }
     }

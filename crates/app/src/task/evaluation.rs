@@ -39,9 +39,8 @@ use oneport::internal::budget::{quick, search, size};
 use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
-use oneport::plan::segments::Best;
 use oneport::plan::space::{
-    Evaluator, Known, Offer, SegmentChoice, Settled, Space, TimesOf, Variant, Variants,
+    Evaluator, Offer, SegmentChoice, Settled, Space, Time, TimesOf, Variant, Variants,
     variant_to_plan, variants,
 };
 use oneport_measure::estimate::{self, CoreModel};
@@ -147,22 +146,28 @@ impl PlanTask {
 
     /// Says what the search left out of these variants.
     pub(crate) fn note_left_out<'v>(&self, variants: impl IntoIterator<Item = &'v Variant>) {
-        // By what was left out, in the order of the variants: their names.
-        let mut names: Vec<(LeftOut, Vec<Cow<'_, str>>)> = Vec::new();
-        for variant in variants {
-            for &left_out in &variant.left_out {
-                let name = variant.algorithm.name();
-                match names.iter_mut().find(|(known, _)| *known == left_out) {
-                    Some((_, names)) => names.push(name),
-                    None => names.push((left_out, vec![name])),
-                }
-            }
-        }
-        for (left_out, names) in names {
-            let names = names.join(", ");
-            self.caller.note(format!("{names} may have {left_out}"));
+        let all = variants.into_iter().flat_map(|variant| {
+            let left_out = variant.left_out.iter();
+            left_out.map(|&one| (variant.algorithm.name(), one))
+        });
+        self.caller.notes(left_out_texts(all));
+    }
+}
+
+/// What searches left out, by the name of the algorithm: a text for each different thing, in order.
+pub(crate) fn left_out_texts<'n>(
+    all: impl IntoIterator<Item = (Cow<'n, str>, LeftOut)>,
+) -> Vec<String> {
+    let mut names: Vec<(LeftOut, Vec<Cow<'n, str>>)> = Vec::new();
+    for (name, left_out) in all {
+        match names.iter_mut().find(|(known, _)| *known == left_out) {
+            Some((_, names)) => names.push(name),
+            None => names.push((left_out, vec![name])),
         }
     }
+    let texts = names.iter();
+    let texts = texts.map(|(left_out, names)| format!("{} may have {left_out}", names.join(", ")));
+    texts.collect()
 }
 
 /// The evaluation of the variants of a task by model time.
@@ -191,7 +196,7 @@ impl Evaluator for Evaluation<'_> {
         }
         algorithm.accepts(&space.request)?;
         let open = Variant::of(algorithm, &space.request);
-        let (known, _) = self.with_chosen_segments(open, &space.segments)?;
+        let known = self.with_chosen_segments(open, &space.segments)?.variant;
         let segments = SegmentChoice::Given(known.request.get_segments().clone());
         let all = variants(algorithm, known.request, &segments, times)?;
         Ok(Box::new(all.map(move |mut one| {
@@ -203,7 +208,7 @@ impl Evaluator for Evaluation<'_> {
 
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
         let settled = if self.chooses_segments_first() {
-            (variant, Known::Nothing)
+            Settled::new(variant, None)
         } else {
             self.with_chosen_segments(variant, segments)?
         };
@@ -241,7 +246,7 @@ impl Evaluation<'_> {
     /// See [`PlanTask::variant_of`].
     pub(crate) fn variant_of(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
         let space = self.task.space([algorithm]);
-        Ok(variant_to_plan(&space, algorithm, self)?.0)
+        Ok(variant_to_plan(&space, algorithm, self)?.variant)
     }
 
     /// Whether segments are chosen before the root. Where links cost the same and all ranks arrive
@@ -272,32 +277,33 @@ impl Evaluation<'_> {
             let most = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
             max = most.map_or(max, |most| most.try_into().unwrap_or(max));
         }
-        let (variant, best) = segments.choose_for(variant, max)?;
-        self.ensure_fits_memory(&variant)?;
-        // An upper bound is no time of it.
-        let is_known = |best: &Best| best.executed && best.time.is_finite();
-        let best = best.filter(|best| is_known(best) && self.task.node_ports.is_none());
-        Ok((variant, best.map(|best| best.time).into()))
+        let mut settled = segments.choose_for(variant, max)?;
+        self.ensure_fits_memory(&settled.variant)?;
+        let is_exact = |time: &Time| !time.is_bound() && time.value().is_finite();
+        let shares = self.task.node_ports.is_some();
+        settled.time = settled.time.filter(|time| is_exact(time) && !shares);
+        Ok(settled)
     }
 
     /// The form that gives all ranks the same bits of sums of floats, if it takes less time. It has
     /// as many combinations, so only those that overlap communication may begin earlier. What takes
     /// long to simulate keeps its form: a bound may show that it need not be timed.
-    fn in_faster_order(&self, (mut variant, known): Settled) -> Settled {
-        let overlaps = variant.request.get_cost().overlaps();
-        let same = self.task.with_same_bits(&variant);
+    fn in_faster_order(&self, mut settled: Settled) -> Settled {
+        let overlaps = settled.variant.request.get_cost().overlaps();
+        let same = self.task.with_same_bits(&settled.variant);
         let Some(same) = same.filter(|_| overlaps) else {
-            return (variant, known);
+            return settled;
         };
-        if variant.transfers() > quick::MAX_TRANSFERS {
-            variant.left_out.push(LeftOut::Order);
-            return (variant, known);
+        if settled.variant.transfers() > quick::MAX_TRANSFERS {
+            settled.variant.left_out.push(LeftOut::Order);
+            return settled;
         }
         let time_of = |variant| self.model_time(variant, f64::INFINITY).ok().flatten();
-        let time = known.value().or_else(|| time_of(&variant));
+        let known = settled.time.map(Time::value);
+        let time = known.or_else(|| time_of(&settled.variant));
         match time_of(&same) {
-            faster @ Some(_) if time.is_some() && faster < time => (same, faster.into()),
-            _ => (variant, time.into()),
+            faster @ Some(_) if time.is_some() && faster < time => Settled::new(same, faster),
+            _ => Settled::new(settled.variant, time),
         }
     }
 

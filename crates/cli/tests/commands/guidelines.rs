@@ -187,6 +187,24 @@ fn guidelines_on_the_number_of_ranks_are_skipped_for_unidirectional_ports() {
     assert!(!rows(&output, "reduce(m) <= reduce(2m)").is_empty());
 }
 
+/// Among more than a thousand ranks a composition is too long to be planned for a barrier.
+#[test]
+fn what_searches_left_out_is_noted() {
+    let output = oneport("barrier -p 1100 --ports uni --json")
+        .assert()
+        .code(0);
+    let output = output.get_output();
+    let many: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let left_out = many["left_out"].as_array().unwrap();
+    assert_eq!(left_out.len(), 1, "{left_out:?}");
+    let text = left_out[0].as_str().unwrap();
+    assert!(text.contains(" may have a faster alternative: 1 other algorithm took "));
+    let notes = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(notes.contains(&format!("note: {text}\n")), "{notes}");
+    let few = json("barrier -p 8 --ports uni", 0);
+    assert_eq!(few["left_out"], Value::Null);
+}
+
 #[test]
 fn measured_times_are_listed_after_model_times() {
     for (clock, costs) in [

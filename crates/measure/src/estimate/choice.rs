@@ -9,7 +9,7 @@ use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::Method;
 use oneport::plan::space::{
-    Evaluator, Known, Ranking, SegmentChoice, Settled, Space, Variant, Variants, best_first,
+    Evaluator, Ranking, SegmentChoice, Settled, Space, Variant, Variants, best_first,
 };
 use oneport::schedule::Step;
 
@@ -106,7 +106,7 @@ impl Evaluator for CoreModel {
     /// The numbers of segments that are compared are powers of two up to the best in the model.
     fn settle(&self, variant: Variant, _: &SegmentChoice) -> Result<Settled, Refusal> {
         if !variant.algorithm.segmented {
-            return Ok((variant, Known::Nothing));
+            return Ok(Settled::new(variant, None));
         }
         let elements = variant.request.elements();
         let max_count = variant.request.get_segments().count();
@@ -123,7 +123,7 @@ impl Evaluator for CoreModel {
             count *= 2;
         }
         let (variant, time) = best.unwrap_or((variant, None));
-        Ok((variant, time.into()))
+        Ok(Settled::new(variant, time))
     }
 
     fn time(&self, variant: &Variant, _: f64) -> Result<Option<f64>, Refusal> {

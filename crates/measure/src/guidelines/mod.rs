@@ -34,6 +34,7 @@ pub use self::table::all;
 use oneport::Distribution;
 use oneport::error::{Error, Result};
 use oneport::machine::{CostModel, Ports};
+use oneport::plan::choose::LeftOut;
 use oneport::run::{Clock, Place, Teams};
 use oneport::schedule::collective::Kind;
 
@@ -170,6 +171,9 @@ pub struct Evaluation {
     pub rows: Vec<Comparison>,
     /// Guidelines that could not be evaluated, with the reasons.
     pub unavailable: Vec<Unavailable>,
+    /// What the searches for the calls left out, by the algorithm that was chosen: with it a call
+    /// might take less time.
+    pub left_out: Vec<(Cow<'static, str>, LeftOut)>,
     /// Warnings about the quality of the measured times.
     pub warnings: Vec<String>,
 }
@@ -256,6 +260,14 @@ impl Evaluation {
         let entry = Unavailable { guideline, reason };
         if !self.unavailable.contains(&entry) {
             self.unavailable.push(entry);
+        }
+    }
+
+    /// Adds what the search for a call left out, once for each algorithm.
+    pub fn add_left_out(&mut self, algorithm: Cow<'static, str>, left_out: LeftOut) {
+        let entry = (algorithm, left_out);
+        if !self.left_out.contains(&entry) {
+            self.left_out.push(entry);
         }
     }
 }
@@ -362,6 +374,7 @@ pub fn evaluate_on(
             }
         }
     }
+    plans.add_left_out(&mut report);
     let model: Vec<f64> = plans.planned.iter().map(|plan| plan.time).collect();
     for one in &compared {
         let time = |plan: usize| CallTime {

@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::{
-    BlockSizes, By, Call, Comparison, Effort, Guideline, Performer, Scaling, Setting, Size,
+    BlockSizes, By, Call, Comparison, Effort, Evaluation, Guideline, Performer, Scaling, Setting,
+    Size,
 };
 use crate::fit::median;
 use crate::interleave::{Batches, Inputs, MIN_FITTING_REPETITIONS, interleaved};
@@ -190,16 +191,25 @@ impl<'a> Plans<'a> {
             space.segments = SegmentChoice::Given(request.get_segments().clone());
         }
         let ranking = best_first(&space, &Model);
-        match ranking.choices.into_iter().next() {
-            Some(choice) => Ok(PlannedCall {
+        let refusal = ranking.refusals.first().map(ToString::to_string);
+        match ranking.best(None) {
+            Ok(choice) => Ok(PlannedCall {
                 call: *call,
                 variant: choice.variant,
                 time: choice.time - last_arrival,
             }),
-            None => Err(match ranking.refusals.first() {
-                Some(refusal) => refusal.to_string(),
-                None => format!("no such algorithm for {}", kind.name()),
-            }),
+            Err(_) => {
+                Err(refusal.unwrap_or_else(|| format!("no such algorithm for {}", kind.name())))
+            }
+        }
+    }
+
+    /// Adds what the searches left out to a report.
+    pub(super) fn add_left_out(&self, report: &mut Evaluation) {
+        for variant in self.planned.iter().map(|plan| &plan.variant) {
+            for &left_out in &variant.left_out {
+                report.add_left_out(variant.algorithm.name(), left_out);
+            }
         }
     }
 

@@ -8,8 +8,8 @@ use super::{BASE_REPETITIONS, Sweep, Trial};
 use oneport::error::{Error, Result};
 use oneport::internal::budget::search::MAX_STEPS_MEASURED;
 use oneport::internal::numbers::truncated;
+use oneport::plan::choose::with_best_segments;
 use oneport::plan::registry::Algorithm;
-use oneport::plan::segments::best_segment;
 use oneport::plan::{Request, Segments};
 
 /// If the best size differs from the last size tried by this factor, and all sizes between are
@@ -217,7 +217,8 @@ impl Search {
             return Ok(self.elements().max(1));
         }
         // That of an empty vector is 0.
-        let best = best_segment(&self.algorithm, &self.whole)?.segments.sizes()[0].max(1);
+        let best = with_best_segments(&self.algorithm, &self.whole)?;
+        let best = best.request.get_segments().sizes()[0].max(1);
         Ok(if self.count(best) > self.max_segments() {
             self.even(self.max_segments())
         } else {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use oneport::Result;
 use oneport::machine::{CostModel, Ports};
+use oneport::plan::choose::with_best_segments;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::segments::best_segment;
 use oneport::plan::{Request, Segments};
 use oneport::random::Generator;
 use oneport::schedule::collective::Kind;
@@ -94,7 +94,7 @@ fn min_time(name: &str, bytes: u64, cost: &CostModel) -> f64 {
     let request = request
         .cost(cost.clone())
         .segments(Segments::whole(bytes as usize));
-    best_segment(&registry::find(Kind::Reduce, name).unwrap(), &request)
+    with_best_segments(&registry::find(Kind::Reduce, name).unwrap(), &request)
         .unwrap()
         .time
 }

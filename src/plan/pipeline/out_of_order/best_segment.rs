@@ -37,7 +37,7 @@ pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Bes
     let mut best = timed(split.segments(m)?)?;
     let even = best_uni_greedy(request.ranks, m, costs)?;
     // Even sizes are not among those that the search compares.
-    if is_better(even.time, best.0) {
+    if is_better(even.time.value(), best.0) {
         let transfers = even.segments.count().saturating_mul(request.ranks);
         if transfers <= MAX_COMPARED.min(max_transfers) {
             let even = timed(even.segments)?;
@@ -48,25 +48,30 @@ pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Bes
             is_limited = true;
         }
     }
-    let first = Best {
-        segments: best.1,
-        time: best.0,
-        executed: true,
-        method: if is_limited {
-            Method::LimitedSearch
-        } else {
-            Method::Search
-        },
+    let method = if is_limited {
+        Method::LimitedSearch
+    } else {
+        Method::Search
     };
-    improve(variant, first).map(Some)
+    let (time, segments, method) = try_all_splits(variant, best, method)?;
+    Ok(Some(Best {
+        segments,
+        time: Time::Exact(time),
+        method,
+    }))
 }
 
 /// Plans all splits of few elements, in the order of a lower bound of their times, until the bound
 /// exceeds the best time found or [`MAX_COMPARED`] transfers are planned. Returns the best.
-fn improve(mut variant: Variant, first: Best) -> Result<Best> {
+fn try_all_splits(
+    mut variant: Variant,
+    first: (f64, Segments),
+    method: Method,
+) -> Result<(f64, Segments, Method)> {
+    let (mut least, mut best) = first;
     let m = variant.request.elements();
     if m > ALL_SPLITS {
-        return Ok(first);
+        return Ok((least, best, method));
     }
     let is_allreduce = variant.algorithm.collective == Kind::Allreduce;
     let phase = is_allreduce.then(|| broadcast_phase(&variant.request.without_computation()));
@@ -91,24 +96,22 @@ fn improve(mut variant: Variant, first: Best) -> Result<Best> {
         splits.push((min_time, split));
     }
     splits.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let (mut best, mut compared) = (first, 0);
+    let mut compared = 0;
     for (bound, split) in splits {
-        if bound >= best.time {
+        if bound >= least {
             break;
         }
         compared += split.count.saturating_mul(variant.request.ranks);
         if compared > MAX_COMPARED {
-            best.method = Method::LimitedSearch;
-            return Ok(best);
+            return Ok((least, best, Method::LimitedSearch));
         }
         variant.request.segments = split.segments(m)?;
         let time = variant.time()?;
-        if is_better(time, best.time) {
-            (best.time, best.segments) = (time, variant.request.segments.clone());
+        if is_better(time, least) {
+            (least, best) = (time, variant.request.segments.clone());
         }
     }
-    best.method = Method::Exhaustive;
-    Ok(best)
+    Ok((least, best, Method::Exhaustive))
 }
 
 /// The request for the second phase of an allreduce with segments of its own. Without computation

@@ -50,8 +50,7 @@ pub fn best_uni_greedy(
     };
     Ok(Best {
         segments: split.segments(elements)?,
-        time,
-        executed: true,
+        time: Time::Exact(time),
         method,
     })
 }
