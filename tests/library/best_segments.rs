@@ -42,6 +42,45 @@ fn parts_of_unequal_blocks_are_searched_for() {
     }
 }
 
+/// Parts of blocks that differ by an element gain less than they cost to start, unless that is
+/// almost free: a search among many ranks leaves them out, and says so only there.
+#[test]
+fn parts_that_cannot_gain_are_not_missed() {
+    let ring = registry::find(Kind::Allreduce, "segmented-ring").unwrap();
+    let ports = [
+        Ports::UNI,
+        Ports::BI,
+        Ports::TELEPHONE,
+        Ports::UNI.with_k(2),
+    ];
+    for (i, (p, m)) in (2..=9)
+        .flat_map(|p| [p - 1, p + 1, 2 * p - 1, 3 * p + 1, 7 * p - 2].map(|m| (p, m)))
+        .enumerate()
+    {
+        for alpha in [0.0, 0.1, 0.6, 1.0, 2.0] {
+            let gamma = [0.0, 0.5, 3.0][i % 3];
+            let request = Request::allreduce(p, m).ports(ports[i % ports.len()]);
+            assert_best(
+                &ring,
+                &request.cost(CostModel::new(alpha, 1.0).gamma(gamma)),
+            );
+        }
+    }
+    for (ranks, ports, alpha, left_out) in [
+        (100, Ports::BI, 2.0, false),
+        (100, Ports::UNI, 2.0, false),
+        (100, Ports::BI, 0.0, true),
+        (101, Ports::UNI, 2.0, true),
+    ] {
+        let request = Request::allreduce(ranks, 65_536).ports(ports);
+        let request = request.cost(CostModel::new(alpha, 1.0));
+        let best = with_best_segments(&ring, &request).unwrap();
+        assert_eq!(best.request.get_segments().count(), 1);
+        let expected = Vec::from_iter(left_out.then_some(LeftOut::Segments));
+        assert_eq!(best.left_out, expected, "{ranks} {ports:?} {alpha}");
+    }
+}
+
 #[test]
 fn no_number_of_few_elements_is_better() {
     let rows: Vec<_> = registry::all().iter().filter(|a| a.segmented).collect();

@@ -13,7 +13,9 @@
 
 use super::ring::{self, Ring};
 use crate::budget::search;
+use crate::machine::Linear;
 use crate::plan::prelude::*;
+use crate::plan::segments::is_better;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     commutative_only: true,
@@ -100,23 +102,42 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     Some(ring::rounds_of(request)? * (q as f64 * parts + time_of_round(request, block)))
 }
 
-/// One segment where parts only add start-up times: costs are linear, blocks are equal, and
-/// computation does not overlap communication. With latency, links that differ, blocks of two sizes
-/// or other costs of messages parts may gain, which takes too long to find out among many ranks.
+/// One segment where parts only add start-up times: costs are linear, computation does not overlap
+/// communication, and blocks are equal, or their parts add more than ranks wait for larger blocks.
+/// Elsewhere parts may gain, which takes too long to find out among many ranks.
 fn best_segment(variant: &Variant, _: usize) -> Result<Option<Best>> {
     let (request, row) = (&variant.request, &variant.algorithm);
     if request.cost.overlaps() {
         return Ok(None);
     }
-    let are_equal = request.elements().is_multiple_of(request.ranks);
-    let is_whole = request.cost.linear().is_some() && are_equal;
+    let line = request.cost.linear();
     let transfers = (row.transfers)(request.ranks, search::SEGMENTS);
-    if !is_whole && search::is_short(request.ranks, transfers) {
+    let is_short = search::is_short(request.ranks, transfers);
+    if line.is_none() && is_short {
         return Ok(None);
     }
     let mut whole = variant.best_whole()?;
-    if !is_whole {
+    let are_equal = request.elements().is_multiple_of(request.ranks);
+    let may_gain = |line| is_better(min_time_of_parts(request, line), whole.time.value());
+    let is_best = line.is_some_and(|line| are_equal || !may_gain(line));
+    if !is_best {
+        if is_short {
+            return Ok(None);
+        }
         whole.method = Method::LimitedSearch;
     }
     Ok(Some(whole))
+}
+
+/// A lower bound of the time with two parts or more: how long a rank receives and combines on
+/// average, and sends if it cannot do both at once.
+fn min_time_of_parts(request: &Request, line: Linear) -> f64 {
+    let p = request.ranks as f64;
+    let blocks = request.block_spans().into_iter().map(|block| block.len);
+    // Of each block: two parts, if it has as many elements, then the whole.
+    let messages: usize = blocks.map(|len| len.min(2) + len.min(1)).sum();
+    let bytes = request.elements() as f64 * request.element_bytes as f64;
+    let received = messages as f64 * line.alpha + 2.0 * bytes * line.beta;
+    let busy = request.by_ports(2.0, 1.0) * received + request.combine_time(request.elements());
+    busy * (p - 1.0) / p / request.ports.k() as f64
 }

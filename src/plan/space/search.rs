@@ -364,9 +364,10 @@ impl Request {
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
 ///   of uni-greedy is always among them. The time of planning limits the comparison of few
 ///   elements.
-/// - The allgatherv of circulant graphs: its own search. Where costs are linear, the segmented ring
-///   without overlap, and the pipelined ring of equal blocks: one segment. Elsewhere, among many
-///   ranks, the segmented ring too, as a limited search.
+/// - The allgatherv of circulant graphs: its own search.
+/// - The pipelined ring, of equal blocks and with linear costs: one segment. The segmented ring:
+///   one segment where a bound shows that parts gain nothing, and, as a limited search, among many
+///   ranks.
 /// - Other algorithms: a search over the number of segments.
 ///
 /// After a closed form or a search, even segments of the same number and of one more and one less
