@@ -32,10 +32,12 @@ impl Point {
                 STANDARD.map(|a| printed(a, &r)),
                 STANDARD.map(|a| executed(a, &r)),
             ],
-            greedy: best_uni_greedy(p, m, |s| (r.transfer_time(s), r.combine_time(s)))
-                .expect("few segments")
-                .time
-                .value(),
+            greedy: best_uni_greedy(p, m, usize::MAX, |s| {
+                (r.transfer_time(s), r.combine_time(s))
+            })
+            .expect("few segments")
+            .time
+            .value(),
         }
     }
 

@@ -56,7 +56,8 @@ mod split;
 
 #[doc(hidden)]
 pub mod space {
-    //! What a request leaves open, and the search for the fastest way to do what it asks.
+    //! What a request leaves open, and the search for the fastest way to do what it asks: how a
+    //! model time is found stands in `space/search.rs`.
 
     pub(super) mod evaluate;
     pub(super) mod found;
@@ -70,7 +71,7 @@ pub mod space {
     pub(super) mod variant;
 
     pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
-    pub use self::found::{Method, Time};
+    pub use self::found::{Method, Time, is_better};
     pub use self::search::{Ranking, best_first, fastest_first, variant_to_plan};
     pub use self::space::{SegmentChoice, Space, TimesOf, variants};
     pub use self::variant::Variant;

@@ -22,7 +22,7 @@ pub(in crate::plan) use super::registry::{
     Algorithm, BestRoot, BestSegment, ClosedForm, MadeFor, Planner, PortModels, Row, row,
 };
 pub(in crate::plan) use super::segments::{Best, Method, Published, TABLE_I, TABLE_III};
-pub(in crate::plan) use super::space::{Time, Variant};
+pub(in crate::plan) use super::space::{Time, Variant, is_better};
 pub(in crate::plan) use super::{Request, Segments, consecutive, cut_from_the_end, evenly};
 pub(in crate::plan) use crate::error::{Error, Result};
 pub(in crate::plan) use crate::machine::{CostModel, Ports};

@@ -451,3 +451,27 @@ fn choices_among_many_ranks_are_those_of_all_times() {
         }
     }
 }
+
+/// The formulas take segments of one element, which are too many of a long vector: a search takes
+/// no more than there are in a schedule that can be planned, and says so.
+#[test]
+fn no_search_takes_more_segments_than_can_be_planned() {
+    let cost = CostModel::new(0.0, 1.0);
+    for (name, request) in [
+        ("chain", Request::broadcast(512, 1 << 30)),
+        ("circulant", Request::broadcast(512, 1 << 30)),
+        (
+            "uni-greedy",
+            Request::reduce(512, 1 << 23).ports(Ports::UNI),
+        ),
+        ("uni-greedy", Request::reduce(8, 1 << 40).ports(Ports::UNI)),
+    ] {
+        let algorithm = registry::find(request.get_collective(), name).unwrap();
+        let best = with_best_segments(&algorithm, &request.cost(cost.clone())).unwrap();
+        algorithm.accepts(&best.request).unwrap();
+        let count = best.request.get_segments().count();
+        let ranks = best.request.ranks();
+        assert!(count > 1 << 12, "{name} {ranks}: {count}");
+        assert_eq!(best.left_out, [LeftOut::Segments], "{name} {ranks}");
+    }
+}

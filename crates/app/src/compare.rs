@@ -1,5 +1,5 @@
 //! `oneport compare`: compares all algorithms of one collective by model time, and on request by
-//! measured times.
+//! measured times. `task/evaluation.rs` says how the variant of each is chosen.
 
 mod late;
 mod measured;
@@ -256,11 +256,10 @@ impl CompareJob<'_> {
         };
         let rows = self.timed.rows.iter_mut();
         for row in rows.filter(|row| is_quick(row.figures.messages)) {
-            let bits = match row.candidate.schedule(&self.task) {
-                Ok(schedule) => ShownBits::of(&schedule.check(), vector, schedule.ranks()),
-                Err(_) => continue,
-            };
-            row.bits = bits;
+            // What can be timed but not stored has no bits to show.
+            if let Ok(schedule) = row.candidate.schedule(&self.task) {
+                row.bits = ShownBits::of(&schedule.check(), vector, schedule.ranks());
+            }
         }
     }
 

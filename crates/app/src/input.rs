@@ -37,7 +37,7 @@ pub(crate) struct Input<S = Schedule> {
     pub(crate) cost: CostModel,
     pub(crate) unit: Unit,
     /// The variant of an algorithm, unless the schedule was read from a file.
-    pub(crate) planned: Option<Variant>,
+    pub(crate) variant: Option<Variant>,
     /// The series that a schedule from a file performs, if it keeps its platform and no option
     /// gives costs.
     pub(crate) series: Option<Series>,
@@ -146,7 +146,7 @@ impl Common {
             element_bytes,
             cost,
             unit,
-            planned: None,
+            variant: None,
             series: series.filter(|_| !self.machine.is_given()),
             info,
         })
@@ -216,27 +216,37 @@ impl Input {
             let reason = Reason::Planner(error);
             variant.algorithm.refusal(request, reason)
         })?;
-        let info = ScheduleInfo::planned(task, &variant, schedule.collective().root());
-        Ok(Input {
-            schedule,
-            element_bytes: request.get_element_bytes(),
-            cost: request.get_cost().clone(),
-            unit: task.unit,
-            planned: Some(variant),
-            series: None,
-            info,
-        })
+        let root = schedule.collective().root();
+        Ok(Input::of(task, variant, schedule, root))
     }
 }
 
 impl<S> Input<S> {
+    /// The schedule of a variant, with this root.
+    pub(crate) fn of(
+        task: &PlanTask,
+        variant: Variant,
+        schedule: S,
+        root: Option<usize>,
+    ) -> Input<S> {
+        Input {
+            schedule,
+            element_bytes: variant.request.get_element_bytes(),
+            cost: variant.request.get_cost().clone(),
+            unit: task.unit,
+            info: ScheduleInfo::planned(task, &variant, root),
+            variant: Some(variant),
+            series: None,
+        }
+    }
+
     pub(crate) fn map<T>(self, form: impl FnOnce(S) -> T) -> Input<T> {
         Input {
             schedule: form(self.schedule),
             element_bytes: self.element_bytes,
             cost: self.cost,
             unit: self.unit,
-            planned: self.planned,
+            variant: self.variant,
             series: self.series,
             info: self.info,
         }

@@ -1,4 +1,5 @@
-//! `oneport simulate`: computes the model time of a schedule.
+//! `oneport simulate`: computes the model time of a schedule. `task/evaluation.rs` says how the
+//! schedule is chosen.
 
 mod explain;
 mod stream;
@@ -164,8 +165,7 @@ impl Simulated {
                 progress.begin("", schedule.steps() as u64 / 2);
             }
             None => {
-                let planned = input.planned.as_ref();
-                let length = planned.map_or(0, bar_length);
+                let length = input.variant.as_ref().map_or(0, bar_length);
                 progress.begin("", length);
             }
         }
@@ -184,12 +184,12 @@ impl Simulated {
             bound.map_err(unknown).ok()
         });
         // Formulas and published times are those of nodes whose ranks share no ports.
-        let planned = input.planned.as_ref().filter(|_| info.shared_ports == 0);
+        let variant = input.variant.as_ref().filter(|_| info.shared_ports == 0);
         Ok(Simulated {
             bounds: schedule.lower_bound(cost),
             series,
-            closed_form: planned.and_then(Variant::closed_form),
-            published: planned.and_then(Variant::published),
+            closed_form: variant.and_then(Variant::closed_form),
+            published: variant.and_then(Variant::published),
             levels: stored.and_then(|schedule| levels::traffic(schedule, cost)),
             ranks: in_full
                 .as_ref()

@@ -11,7 +11,7 @@ use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{Algorithm, Planned};
-use oneport::plan::space::{Evaluator, Ranking, SegmentChoice, Variant, best_first};
+use oneport::plan::space::{Evaluator, Ranking, SegmentChoice, Variant, best_first, is_better};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -174,19 +174,18 @@ impl PlanTask {
         }
     }
 
-    /// Whether the schedule of `algorithm` is timed without being stored. With per-pair costs it is
-    /// stored, so that an error can name a missing link, and where nodes share ports.
-    pub(crate) fn streams(&self, algorithm: &Algorithm) -> bool {
+    /// Whether the schedule of a variant is timed without being stored. With per-pair costs it is
+    /// stored, so that an error can name a missing link, and where nodes share ports, or both
+    /// directions of a port may run at once, which its programs use one at a time.
+    pub(crate) fn streams(&self, variant: &Variant) -> bool {
+        let planning_row = variant.algorithm.planning_row(&variant.request);
         let may = match self.timed_only {
             None => false,
-            Some(Timing::Chosen) => algorithm.is_streamed(),
-            Some(Timing::All) => {
-                let planning_row = algorithm.planning_row(&self.request);
-                planning_row.bytes_per_transfer().is_some()
-            }
+            Some(Timing::Chosen) => planning_row.is_streamed(),
+            Some(Timing::All) => planning_row.bytes_per_transfer().is_some(),
         };
-        let shares = self.node_ports.is_some();
-        may && !shares && self.request.get_cost().links().is_none()
+        let shares = self.node_ports.is_some() || !variant.times_as_used();
+        may && !shares && variant.request.get_cost().links().is_none()
     }
 
     /// The schedule of a variant, with the ports that nodes share: streamed if it can be.
@@ -222,13 +221,13 @@ impl PlanTask {
         Ok(variant)
     }
 
-    /// The form that gives all ranks the same bits of sums of floats, if it takes no more time. One
-    /// that takes less is what [`settle`](Evaluation::settle) has already, unless it is too long to
-    /// be timed for each algorithm.
+    /// The form that gives all ranks the same bits of sums of floats, if it takes no more time, up
+    /// to rounding. One that takes less is what [`settle`](Evaluation::settle) has already, unless
+    /// it is too long to be timed for each algorithm.
     fn in_common_order(&self, variant: Variant) -> Variant {
         let time = |variant: &Variant| self.model_time(variant).ok().flatten();
         let same = self.with_same_bits(&variant);
-        let timed = same.and_then(|same| Some((time(&same)? <= time(&variant)?, same)));
+        let timed = same.and_then(|same| Some((!is_better(time(&variant)?, time(&same)?), same)));
         let Some((as_fast, same)) = timed else {
             return variant;
         };

@@ -40,7 +40,7 @@ use super::schedule::Circulant;
 use super::tables::Tables;
 use crate::budget::search::MAX_SPANS_OF_PARTS;
 use crate::plan::prelude::*;
-use crate::plan::segments::{SymbolValues, is_better};
+use crate::plan::segments::SymbolValues;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     name: "circulant-blocks",

@@ -15,7 +15,6 @@ use super::ring::{self, Ring};
 use crate::budget::search;
 use crate::machine::Linear;
 use crate::plan::prelude::*;
-use crate::plan::segments::is_better;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     commutative_only: true,

@@ -148,16 +148,22 @@ impl Planned {
     }
 
     /// The same on these ports, of which it uses some, pairs, or one direction at a time.
-    pub(in crate::plan) fn on_ports(self, ports: Ports) -> Planned {
-        let element_bytes = self.element_bytes();
-        let programs = match self {
-            Planned::Stored(schedule) => Box::new(schedule),
-            Planned::Streamed { programs, .. } => programs,
-        };
-        Planned::Streamed {
-            programs,
-            element_bytes,
-            ports,
+    pub(in crate::plan) fn on_ports(self, ports: Ports) -> Result<Planned> {
+        match self {
+            Planned::Stored(schedule) => {
+                let element_bytes = schedule.element_bytes();
+                let schedule = schedule_on_ports(schedule, ports)?;
+                Ok(Planned::Stored(schedule.with_element_bytes(element_bytes)))
+            }
+            Planned::Streamed {
+                programs,
+                element_bytes,
+                ..
+            } => Ok(Planned::Streamed {
+                programs,
+                element_bytes,
+                ports,
+            }),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::machine::numbers::truncated;
 use crate::plan::Segments;
 use crate::plan::registry::BestSegment;
-use crate::plan::space::{Time, Variant};
+use crate::plan::space::{Time, Variant, is_better};
 
 /// The best segments found.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,6 +122,8 @@ struct TriedSegments {
     max_simulated: usize,
     /// Whether a split was left out because of the limits of simulations, or of memory.
     limited: bool,
+    /// Segments of the longest schedule that can be planned.
+    max_count: usize,
     /// Transfers of the longest schedule of several segments that can be stored.
     max_transfers: usize,
 }
@@ -134,6 +136,7 @@ impl TriedSegments {
             simulated: 0,
             max_simulated: search::MAX_SIMULATED_IN_ALL,
             limited: false,
+            max_count: variant.max_segments(),
             max_transfers,
         }
     }
@@ -161,7 +164,7 @@ impl TriedSegments {
 
     fn try_size(&mut self, size: usize) -> Result<()> {
         let m = self.variant.request.elements();
-        let (size, least) = (size.max(1), m.div_ceil(search::MAX_SEGMENTS).max(1));
+        let (size, least) = (size.max(1), m.div_ceil(self.max_count).max(1));
         self.limited |= size < least;
         self.try_split(Split::of_size(m, size.clamp(least, m.max(1))))
     }
@@ -170,7 +173,7 @@ impl TriedSegments {
         if self.times.contains_key(&split) {
             return Ok(());
         }
-        if split.count > search::MAX_SEGMENTS {
+        if split.count > self.max_count {
             self.limited = true;
             return Ok(());
         }
@@ -321,7 +324,7 @@ impl TriedSegments {
     /// A lower bound of the times with at least so many segments.
     fn min_time(&self, count: usize) -> Result<f64> {
         let m = self.variant.request.elements();
-        let split = Split::of_size(m, even_size(m, count.min(search::MAX_SEGMENTS)));
+        let split = Split::of_size(m, even_size(m, count.min(self.max_count)));
         Ok(self.variant.with_segments(split.segments(m)?).min_time())
     }
 
@@ -331,18 +334,6 @@ impl TriedSegments {
         Ok(self.times.get(&split).map(|time| time.value()))
     }
 }
-
-/// Whether a time is smaller than another one by more than rounding errors.
-pub(in crate::plan) fn is_better(time: f64, other: f64) -> bool {
-    time < other * (1.0 - ROUNDING)
-}
-
-/// The largest time that differs from this one by no more than rounding errors.
-pub(in crate::plan) fn with_rounding(time: f64) -> f64 {
-    time / (1.0 - ROUNDING)
-}
-
-const ROUNDING: f64 = 1e-12;
 
 /// Returns the size that splits `elements` into at most `count` segments, all equal except the
 /// last.

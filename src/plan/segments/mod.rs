@@ -15,7 +15,7 @@ mod unequal;
 
 #[doc(hidden)]
 pub use equal::Best;
-pub(in crate::plan) use equal::{even_size, is_better, with_rounding};
+pub(in crate::plan) use equal::even_size;
 pub use published::Published;
 pub(in crate::plan) use published::{SymbolValues, TABLE_I, TABLE_III, ceil_log2};
 pub use unequal::{BestSizes, best_unequal};

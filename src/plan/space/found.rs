@@ -46,6 +46,18 @@ impl Time {
     }
 }
 
+/// Whether a time is smaller than another one by more than rounding errors.
+pub fn is_better(time: f64, other: f64) -> bool {
+    time < other * (1.0 - ROUNDING)
+}
+
+/// The largest time that differs from this one by no more than rounding errors.
+pub(in crate::plan) fn with_rounding(time: f64) -> f64 {
+    time / (1.0 - ROUNDING)
+}
+
+const ROUNDING: f64 = 1e-12;
+
 /// What a search did not compare because it would take too long or too much memory, and may be
 /// better.
 ///

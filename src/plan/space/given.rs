@@ -1,4 +1,5 @@
-//! Requests as they are given: [`Request::plan`] and [`Request::time`] search for no segments.
+//! Requests as they are given: [`Request::plan`] and [`Request::time`] keep the segments of the
+//! request. Planners may search for those of their parts.
 //!
 //! ```text
 //! Request::time                         the algorithm of this name

@@ -11,7 +11,7 @@
 //! those with `*` for each of several:
 //!
 //! ```text
-//! choose
+//! choose                                                                      search.rs
 //!   Space::of                           the candidates of the registry        space.rs
 //!   best_first
 //!   * offer                             each algorithm
@@ -23,23 +23,30 @@
 //!       ? fastest_within                if there are several
 //!         * settle, with_time           each of them
 //!       with_time                       what it comes to
-//!   * fastest_within                    each that was put off, if its bound may win
-//!     * settle, with_time               each of its variants, within the best time so far
+//!   * Evaluator::variants               each that was put off, if its bound may win
+//!     fastest_within
+//!     * settle                          each of its variants
+//!       with_time                       within the best time so far
 //!   Ranking::best                       the fastest, and what was left out
 //!
-//! settle, an Evaluator's                the segments of a variant             evaluate.rs
-//!   SegmentChoice::choose_for
+//! settle, an Evaluator's                                                      evaluate.rs
+//!   SegmentChoice::choose_for           the segments of a variant
 //!   ? Variant::best_segments            if they are searched for              segments/equal.rs
 //!     ? BestSegment::Own                the search of a row, of which no more is asked: of
 //!                                       uni-greedy, out-of-order, circulant-blocks,
 //!                                       segmented-ring and pipelined-ring
 //!     ? TriedSegments::near             BestSegment::Formula: the neighbours of its optimum
 //!     ? TriedSegments::search           else, or where those say nothing
-//!     ? TriedSegments::refine           after the last two: numbers of even segments nearby
+//!     ? TriedSegments::refine           after the last two: all of few elements, else numbers of
+//!                                       even segments nearby
 //!       * try_split                     each that these try: its closed form, or Variant::time, or
 //!                                       at most the closed form of a vector rounded up to whole
 //!                                       segments, and of the next number of ranks that has one
+//!     ? best_both_ways                  if not times_as_used: those that are best on the ports
+//!                                       that it is planned for, and a short search on its own
 //!   ? Variant::best_unequal_segments    best_segments, then unequal ones      segments/unequal.rs
+//!   Time::AtMost                        Model forgets it, so that with_time finds the time, unless
+//!                                       that takes too long to simulate
 //!
 //! with_time                             what no search has timed
 //!   Evaluator::time                     of Model: Variant::time_within        evaluate.rs
@@ -51,8 +58,7 @@
 //!       by_planner                      a schedule, or programs made as they are timed
 //!   Planned::timed_within               stored before if not times_as_used    registry/planner.rs
 //!     simulate::stream_within           all steps, in the order of the lists  simulate/stream.rs
-//!     ? Schedule::timed_by_graph        if transfers wait for other ranks' lists, or ranks share
-//!                                       ports
+//!     ? Schedule::timed_by_graph        instead, on ports for calls or that ranks share
 //! ```
 //!
 //! For example, a broadcast among 8 ranks of 1 byte with alpha 1000 and beta 0.1: `offer` takes
@@ -60,18 +66,19 @@
 //! variant. `choose_for` returns it as it is, since the row does not segment; nothing is known of
 //! its time. `with_time` asks `time_within`, whose closed form says 3 rounds of 1000.1: 3000.3.
 //!
+//! - Of one element, or of one rank, the segment is the whole vector.
 //! - A limit ends a simulation in the order of the lists as soon as a step ends later. One by the
 //!   graph ends first, and is compared then. Commands do not limit those of ports that nodes share.
-//! - Where a variant takes another time on its ports than on those that it is planned for (not
-//!   `times_as_used`), the best segments for these are timed on its own ports, and a short search
-//!   follows (`best_both_ways`).
 //! - Where all ranks do the same, links and machine are ideal and nothing overlaps, two ranks are
 //!   simulated for all.
 //! - Gamma is 0 of what combines nothing: `Algorithm::effective` says so to formulas, and schedules
-//!   of these have no steps that combine.
+//!   of these have no steps that combine. Messages of a barrier cost no beta (`Kind::costs`).
 //! - Rows that look at late arrivals (`Row::for_arrivals`) are planned with and without these by
-//!   `Variant::planned_with`, which simulates both and takes the faster schedule. Planners that
+//!   [`Variant::planned_with`], which simulates both and takes the faster schedule. Planners that
 //!   take times themselves are listed at `Planner`.
+//! - What is planned is accepted ([`Algorithm::accepts`]): `variants` asks for the request, with
+//!   one segment where these are searched for, the searches keep to what can be planned
+//!   (`Variant::max_segments`), and `time_within` and `planned` ask for the variant.
 //!
 //! Commands have an [`Evaluator`] of their own: `Evaluation` in `crates/app/src/task/evaluation.rs`
 //! says what differs. A native run on known cores may ask the native estimate
@@ -82,14 +89,13 @@
 //! (`first_of_least`). The phases of `composed` are an exception, for the sake of their bits.
 
 use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
-use super::found::{LeftOut, Time};
+use super::found::{LeftOut, Time, is_better, with_rounding};
 use super::space::{ONE_AT_LEAST, Space, first_of_least};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::Algorithm;
-use crate::plan::segments::{is_better, with_rounding};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
@@ -322,8 +328,8 @@ impl Ranking {
 }
 
 /// Returns the algorithm of the registry with the minimal model time for `request`. The request's
-/// segments only give the size of the vector. Each algorithm of the collective is timed as by
-/// [`with_best_segments`], as far as it may be the fastest.
+/// segments only give the size of the vector. Each [candidate](crate::plan::registry::candidates)
+/// is timed as by [`with_best_segments`], if it may be the fastest.
 ///
 /// ```
 /// use oneport::plan::choose;
@@ -360,7 +366,8 @@ impl Request {
 ///   transfers together.
 /// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
 ///   the vector into the same numbers of even segments.
-/// - Uni-greedy: all are evaluated by its own evaluator.
+/// - Uni-greedy, where links cost the same and all ranks arrive together: its own evaluator times
+///   all sizes of up to 2^17 elements and all numbers of up to 2^10, and some of longer vectors.
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
 ///   of uni-greedy is always among them. The time of planning limits the comparison of few
 ///   elements.
@@ -371,9 +378,10 @@ impl Request {
 /// - Other algorithms: a search over the number of segments.
 ///
 /// After a closed form or a search, even segments of the same number and of one more and one less
-/// are tried, in an eighth of the time, or by 2^16 transfers. More than 2^22 segments are not
-/// considered. Other segments replace those found first only where they are better by more than
-/// rounding errors. [`Method`](crate::plan::segments::Method) says how they were found.
+/// are tried, in an eighth of the time, or by 2^16 transfers. More than 2^22 segments, or those of
+/// more than 2^30 transfers, are not considered. Other segments replace those found first only
+/// where they are better by more than rounding errors. [`Method`](crate::plan::segments::Method)
+/// says how they were found.
 ///
 /// # Errors
 /// When the algorithm does not accept the request, or no time in the model is finite.

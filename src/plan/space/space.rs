@@ -19,7 +19,7 @@
 
 use std::borrow::Cow;
 
-use super::found::LeftOut;
+use super::found::{LeftOut, is_better};
 use super::variant::Variant;
 use crate::budget::{quick, search};
 use crate::error::{Error, Result};
@@ -27,7 +27,6 @@ use crate::machine::Ports;
 use crate::machine::numbers::index;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::{self, Algorithm, BestRoot};
-use crate::plan::segments::is_better;
 use crate::plan::{Request, Segments};
 
 /// The segments of the algorithms that split the vector. Others take the request as it is.

@@ -1,9 +1,10 @@
-//! [`Variant`]: one way to do what a request asks, with nothing left to search for.
+//! [`Variant`]: an algorithm for a request, with a use of the ports and a root, whose segments may
+//! still be searched for; its time, and what bounds it.
 
 use std::borrow::Cow;
 
 use super::found::{LeftOut, Method};
-use crate::budget::{quick, search};
+use crate::budget::{quick, search, size};
 use crate::error::{ErrorKind, Result};
 use crate::machine::Ports;
 use crate::plan::Request;
@@ -96,11 +97,11 @@ impl Variant {
     fn planned_for(&self, request: &Request) -> Result<Planned> {
         let planned = self.algorithm.plan_on_ports(request)?;
         let ports = self.request.ports;
-        Ok(if self.used == ports {
-            planned
+        if self.used == ports {
+            Ok(planned)
         } else {
             planned.on_ports(ports)
-        })
+        }
     }
 
     /// The request for the used ports alone.
@@ -195,6 +196,23 @@ impl Variant {
     /// Whether simulating it takes longer than the search for its segments.
     pub(super) fn is_too_long_to_time(&self) -> bool {
         self.transfers() > search::MAX_SIMULATED_IN_ALL
+    }
+
+    /// The largest number of segments that a search tries: those of the longest schedule that can
+    /// be planned.
+    pub(in crate::plan) fn max_segments(&self) -> usize {
+        let planning_row = self.algorithm.planning_row(&self.request);
+        let transfers = |count| (planning_row.transfers)(self.request.ranks, count);
+        let (mut most, mut more) = (1, search::MAX_SEGMENTS + 1);
+        while more - most > 1 {
+            let count = most.midpoint(more);
+            if transfers(count) <= size::MAX_TRANSFERS {
+                most = count;
+            } else {
+                more = count;
+            }
+        }
+        most
     }
 
     /// How many unequal segments may be tried in place of its own, in a memory that holds schedules
@@ -297,8 +315,9 @@ impl Variant {
 
 /// What formulas say of an algorithm, on the ports that suit it best.
 impl Algorithm {
-    /// The closed form of its time as executed, which a simulation equals up to rounding errors, if
-    /// the request is [accepted](Self::accepts), which it does not check. `None` where none holds:
+    /// The closed form of its time as executed, the least of the uses of the request's ports that
+    /// are compared, which a simulation equals up to rounding errors, if the request is
+    /// [accepted](Self::accepts), which it does not check. `None` where none holds for one of them:
     /// - the costs are not those that it is stated for,
     /// - links differ, or computation overlaps communication,
     /// - the root is to be searched for,

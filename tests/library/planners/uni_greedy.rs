@@ -133,7 +133,7 @@ fn few_ranks_and_dead_links() {
 fn long_vectors_are_searched() {
     let m = 10_000_000;
     let costs = |s: usize| (1000.0 + s as f64, 0.0);
-    let found = best_uni_greedy(64, m, costs).unwrap();
+    let found = best_uni_greedy(64, m, usize::MAX, costs).unwrap();
     assert_eq!(found.method, Method::Search);
     let time = |s: usize| {
         let rest = (m % s > 0).then(|| costs(m % s));

@@ -114,7 +114,7 @@ fn timed(
     let (algorithm, request) = (&variant.algorithm, &variant.request);
     let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
     progress.begin(&algorithm.name(), bar_length(variant));
-    let planned = if task.streams(algorithm) {
+    let planned = if task.streams(variant) {
         variant.planned()?
     } else {
         Planned::Stored(task.plan(variant)?)

@@ -117,7 +117,7 @@ impl Input {
     /// A schedule that was read gives ranks other bits than others, and the same are asked for.
     pub(crate) fn print_warnings(&mut self, args: &Common, caller: &Caller) -> Result<()> {
         print_warnings(args, &self.schedule, caller);
-        if self.planned.is_none() {
+        if self.variant.is_none() {
             self.info.correct = note_if_wrong(caller, &self.schedule, || self.check(args, 1));
             ensure_same_bits(&self.schedule, &args.vector)?;
         }

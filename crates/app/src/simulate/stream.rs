@@ -42,15 +42,8 @@ pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input
     let collective = schedule.collective();
     let several = schedule.uses_several_ports();
     warnings_about(common, &collective, schedule.ports(), several, caller);
-    Ok(Some(Input {
-        schedule,
-        element_bytes: request.get_element_bytes(),
-        cost: request.get_cost().clone(),
-        unit: task.unit,
-        info: ScheduleInfo::planned(&task, &variant, collective.root()),
-        planned: Some(variant),
-        series: None,
-    }))
+    let root = collective.root();
+    Ok(Some(Input::of(&task, variant, schedule, root)))
 }
 
 /// Whether the options ask only for results that streaming provides, for enough ranks.

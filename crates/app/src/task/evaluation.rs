@@ -8,9 +8,11 @@
 //!   `Model` may have an upper bound.
 //! - Where nodes share ports it times stored schedules, and searches for segments as if they shared
 //!   none, before the root where it can (`chooses_segments_first`).
-//! - Sums of floats have two forms: the one with the same bits on all ranks is taken where it takes
-//!   less time, of each variant (`in_faster_order`), and of the chosen one where it takes as much
-//!   (`PlanTask::in_common_order`).
+//! - Sums of floats may have two forms. The one with the same bits on all ranks is taken where it
+//!   takes less time, of each variant if computation overlaps communication and it is quick to tell
+//!   (`in_faster_order`), and where it takes as much, of the one that is chosen among several
+//!   algorithms (`PlanTask::in_common_order`).
+//! - A message without a link is an error that names it, where `Model` says that no time is finite.
 //! - The parts of a composition are chosen once, for the request (`selection.rs`), not for each
 //!   variant.
 //!
@@ -24,11 +26,10 @@
 //!   ask the native estimate first (`on_cores`).
 //! - `compare` asks for the variant of each algorithm (`Evaluation::variant_of`), and times that by
 //!   `Planned::timed`, stored first unless it streams (`PlanTask::streams`); under many arrivals as
-//!   `compare/late.rs` says.
+//!   `compare/late.rs` says. It sorts by these times, and keeps the form of a float sum.
 //! - A family of one tree (`--same-bits=tree`) is made in `family.rs`; `--rules` replaces the
 //!   algorithms by the one that a file of rules selects (`selection.rs`).
-//! - `simulate` of many ranks streams what is too long to store (`simulate/stream.rs`); what takes
-//!   another time than on the used ports is stored to be timed.
+//! - `simulate` of many ranks streams what is too long to store (`simulate/stream.rs`).
 //! - Guidelines search all rows that are made for the costs, with free copies, by `best_first`;
 //!   `tune`, synthesis and profiles ask the library.
 
@@ -219,7 +220,8 @@ impl Evaluator for Evaluation<'_> {
         self.names(&variant.algorithm);
         let (algorithm, request) = (&variant.algorithm, &variant.request);
         let steps = steps(variant);
-        if self.streams(variant) && steps > size::MAX_STEPS && variant.closed_form().is_none() {
+        if self.task.streams(variant) && steps > size::MAX_STEPS && variant.closed_form().is_none()
+        {
             return Err(algorithm.refusal(request, Reason::TooLongToTime { steps }));
         }
         self.model_time(variant, limit)
@@ -307,12 +309,6 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Whether the schedule of a variant is timed without being stored. It is stored where both
-    /// directions of a port may run at once, which its programs use one at a time.
-    fn streams(&self, variant: &Variant) -> bool {
-        self.task.streams(&variant.algorithm) && variant.times_as_used()
-    }
-
     fn names(&self, algorithm: &Algorithm) {
         if let Some(progress) = self.progress {
             progress.name(&algorithm.name());
@@ -339,7 +335,7 @@ impl Evaluation<'_> {
         let (algorithm, request) = (&variant.algorithm, &variant.request);
         let (ranks, segments) = (request.ranks(), request.get_segments().count());
         let steps = steps(variant);
-        let streams = self.streams(variant);
+        let streams = self.task.streams(variant);
         if steps > size::MAX_STEPS && !(streams && self.task.timed_only == Some(Timing::Chosen)) {
             let reason = Reason::TooLong {
                 ranks,

@@ -95,7 +95,8 @@ pub(crate) fn algorithms(
             found
         }
     };
-    // Compositions are named by the parts that they take here.
+    // Compositions are named by the parts that they take here; those that find none are refused
+    // later, with the reason.
     let resolved = |a: Algorithm| a.resolved(request).unwrap_or(a);
     Ok(algorithms.into_iter().map(resolved).collect())
 }

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use oneport::plan::{Segments, registry};
 use oneport::{Kind, Ports, Request, Span, Step};
+use serde_json::Value;
 
 use crate::support::cases::cases;
 
@@ -360,6 +361,21 @@ fn streamed_programs_equal_the_materialized_schedule() {
             "{kind} {name}"
         );
     }
+}
+
+/// The programs of an algorithm that another one plans, here for blocks of one size, are streamed,
+/// too, if that one's are.
+#[test]
+fn what_another_algorithm_plans_is_streamed_as_it_streams_it() {
+    let kib = min_kib() + 100 * KIB_PER_MIB;
+    let [time, of_pairwise] = ["birkhoff", "pairwise"].map(|algorithm| {
+        let arguments = format!("simulate alltoall -p 1500 --bytes 64 -a {algorithm} --json");
+        let output = limited(kib, &arguments);
+        assert!(output.status.success(), "{output:?}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["time"].as_f64().unwrap()
+    });
+    assert_eq!(time, of_pairwise);
 }
 
 /// A short file may describe the pairs of many ranks.

@@ -2,9 +2,10 @@
 
 use super::{costs, lower_bound, quick_time, time};
 use crate::budget::out_of_order::{ALL_SPLITS, LIMITS, LIMITS_OF_PHASE, Limits, MAX_COMPARED};
+use crate::budget::{search, size};
 use crate::plan::pipeline::uni_greedy::{best_size, best_uni_greedy};
 use crate::plan::prelude::*;
-use crate::plan::segments::{Split, even_size, is_better};
+use crate::plan::segments::{Split, even_size};
 
 /// Finds good segments for out-of-order, never slower than uni-greedy with its best size.
 ///
@@ -22,7 +23,7 @@ pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Bes
     } else {
         1
     };
-    let max_transfers = max_transfers / phases;
+    let max_transfers = max_transfers.min(size::MAX_TRANSFERS) / phases;
     let Some((split, mut is_limited)) = best_split(request, &LIMITS, max_transfers)? else {
         return Ok(None);
     };
@@ -35,7 +36,7 @@ pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Bes
         (request.transfer_time(s), request.combine_time(s))
     });
     let mut best = timed(split.segments(m)?)?;
-    let even = best_uni_greedy(request.ranks, m, costs)?;
+    let even = best_uni_greedy(request.ranks, m, variant.max_segments(), costs)?;
     // Even sizes are not among those that the search compares.
     if is_better(even.time.value(), best.0) {
         let transfers = even.segments.count().saturating_mul(request.ranks);
@@ -138,7 +139,7 @@ fn best_split(
     if !(tc.is_finite() && tp.is_finite()) {
         return Ok(None);
     }
-    let (greedy_time, first) = best_size(p, m, time);
+    let (greedy_time, first) = best_size(p, m, search::MAX_SEGMENTS, time);
     let mut splits: Vec<(f64, Split)> = Vec::new();
     let mut count = 1;
     let max_planned = limits.transfers.min(max_transfers);

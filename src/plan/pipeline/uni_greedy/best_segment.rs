@@ -3,7 +3,7 @@
 use super::States;
 use crate::budget::uni_greedy::{ALL_COUNTS, ALL_SIZES, REFINED_SIZES};
 use crate::plan::prelude::*;
-use crate::plan::segments::{Split, even_size, is_better};
+use crate::plan::segments::{Split, even_size};
 
 /// Finds the best segments for a request whose costs are the same for all ranks. No schedule is
 /// stored for that.
@@ -13,12 +13,13 @@ pub(super) fn best(variant: &Variant, _: usize) -> Result<Option<Best>> {
     }
     let request = variant.algorithm.effective(&variant.request);
     let costs = |s| (request.transfer_time(s), request.combine_time(s));
-    best_uni_greedy(request.ranks, request.elements(), costs).map(Some)
+    let max_count = variant.max_segments();
+    best_uni_greedy(request.ranks, request.elements(), max_count, costs).map(Some)
 }
 
-/// Finds the best segments of uni-greedy for a vector of `elements` elements. `costs` maps the
-/// number of elements of a segment to `(tc, tp)`: the times to transfer and to combine it, in any
-/// unit.
+/// Finds the best segments of uni-greedy for a vector of `elements` elements, at most `max_count`.
+/// `costs` maps the number of elements of a segment to `(tc, tp)`: the times to transfer and to
+/// combine it, in any unit.
 ///
 /// Exact for all sizes up to 2^17 elements: they are sorted by a lower bound of their times and
 /// evaluated by [`States`] until the bound exceeds the best time found. For longer vectors it
@@ -27,20 +28,24 @@ pub(super) fn best(variant: &Variant, _: usize) -> Result<Option<Best>> {
 pub fn best_uni_greedy(
     ranks: usize,
     elements: usize,
+    max_count: usize,
     costs: impl Fn(usize) -> (f64, f64),
 ) -> Result<Best> {
-    let mut search = UniGreedy::of_sizes(ranks, elements, costs);
+    let mut search = UniGreedy::of_sizes(ranks, elements, max_count, costs);
     let counts = if elements <= ALL_COUNTS {
         1..elements + 1
     } else {
         search.counts()
     };
-    let method = if elements <= ALL_SIZES {
+    let method = if search.leaves_out() {
+        Method::LimitedSearch
+    } else if elements <= ALL_SIZES {
         Method::Exhaustive
     } else {
         Method::Search
     };
     let first = search.best;
+    let counts = counts.take_while(|&count| count <= max_count);
     let splits = counts.map(|count| Split::of_count(elements, count));
     search.try_all(splits.filter(|split| split.is_even(elements)));
     let (time, split) = if is_better(search.best.0, first.0) {
@@ -60,15 +65,18 @@ pub fn best_uni_greedy(
 pub(in crate::plan::pipeline) fn best_size(
     ranks: usize,
     elements: usize,
+    max_count: usize,
     costs: impl Fn(usize) -> (f64, f64),
 ) -> (f64, Split) {
-    UniGreedy::of_sizes(ranks, elements, costs).best
+    UniGreedy::of_sizes(ranks, elements, max_count, costs).best
 }
 
 /// The search for the best segments of uni-greedy, and the best ones so far.
 struct UniGreedy<F> {
     ranks: usize,
     elements: usize,
+    /// The smallest size: that of the most segments.
+    min_size: usize,
     costs: F,
     states: States,
     /// Idle time per rank while the tree of the last segment closes, in units of the last segment's
@@ -79,13 +87,14 @@ struct UniGreedy<F> {
 }
 
 impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
-    fn new(ranks: usize, elements: usize, costs: F) -> Self {
+    fn new(ranks: usize, elements: usize, max_count: usize, costs: F) -> Self {
         let idle = (1..usize::BITS)
             .map_while(|j| ranks.checked_sub(1 << j))
             .fold(0.0, |sum, idle| sum + idle as f64);
         UniGreedy {
             ranks,
             elements,
+            min_size: elements.div_ceil(max_count).max(1),
             costs,
             states: States::new(ranks),
             idle: idle / ranks.max(1) as f64,
@@ -94,15 +103,16 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
     }
 
     /// After the search over sizes.
-    fn of_sizes(ranks: usize, elements: usize, costs: F) -> Self {
-        let mut search = UniGreedy::new(ranks, elements, costs);
-        let of_size = |size| Split::of_size(elements, size);
+    fn of_sizes(ranks: usize, elements: usize, max_count: usize, costs: F) -> Self {
+        let mut search = UniGreedy::new(ranks, elements, max_count, costs);
+        let min_size = search.min_size;
+        let of_size = |size: usize| Split::of_size(elements, size.max(min_size));
         if elements <= ALL_SIZES {
-            search.try_all((1..=elements.max(1)).map(of_size));
+            search.try_all((min_size..=elements.max(1)).map(of_size));
             return search;
         }
         let next = |&s: &usize| s.checked_add((s / 64).max(1)).filter(|&s| s <= elements);
-        let grid = std::iter::successors(Some(1), next).chain([elements]);
+        let grid = std::iter::successors(Some(min_size), next).chain([elements]);
         search.try_all(grid.map(of_size));
         let around = search.best.1.size;
         let (low, high) = (around - around / 32, (around + around / 32).min(elements));
@@ -111,6 +121,13 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
         let counts = search.counts();
         search.try_all(counts.map(|count| of_size(even_size(elements, count))));
         search
+    }
+
+    /// Whether segments that are too small may be better. Bounds are convex in the number of
+    /// segments: those of still smaller ones are larger if the first one's is.
+    fn leaves_out(&self) -> bool {
+        let smaller = Split::of_size(self.elements, (self.min_size - 1).max(1));
+        self.min_size > 1 && self.bound(smaller) < self.best.0
     }
 
     /// Numbers of segments near the best one.

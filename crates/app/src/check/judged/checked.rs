@@ -71,7 +71,7 @@ impl One {
         }
         // Files that tell only what is sent have no outputs.
         let has_output = input.schedule.layout().iter().any(|l| !l.output.is_empty());
-        let read = input.planned.is_none() && input.series.is_none();
+        let read = input.variant.is_none() && input.series.is_none();
         let judged = report.is_correct() && read && has_output;
         let keep_order = input.info.kind.reduces() && args.common.vector.keep_order();
         let judgement = || Judgement::of(input, keep_order, known);

@@ -163,7 +163,8 @@ impl Judgement {
 }
 
 impl Best {
-    /// The fastest algorithm for `request`, unless looking for it takes long.
+    /// The fastest algorithm for `request`, unless looking for it takes long, or none can be
+    /// planned or timed: a judgement of a schedule is worth having without a rival.
     fn of(request: &Request, unit: Unit, caller: &Caller) -> Option<Best> {
         /// By an estimate that is mostly too large.
         const MAX_SECONDS: f64 = 5.0;
