@@ -72,7 +72,7 @@ pub mod space {
 
     pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
     pub use self::found::{Method, Time, is_better};
-    pub use self::search::{Ranking, best_first, fastest_first, variant_to_plan};
+    pub use self::search::{Ranking, best_choice, best_first, best_variant, fastest_first};
     pub use self::space::{SegmentChoice, Space, TimesOf, variants};
     pub use self::variant::Variant;
 }

@@ -174,9 +174,9 @@ impl PlanTask {
         }
     }
 
-    /// Whether the schedule of a variant is timed without being stored. With per-pair costs it is
-    /// stored, so that an error can name a missing link, and where nodes share ports, or both
-    /// directions of a port may run at once, which its programs use one at a time.
+    /// Whether the schedule of a variant is timed without being stored. It is stored with per-pair
+    /// costs, since these may have levels, whose traffic is counted; where nodes share ports; and
+    /// where both directions of a port may run at once, which its programs use one at a time.
     pub(crate) fn streams(&self, variant: &Variant) -> bool {
         let planning_row = variant.algorithm.planning_row(&variant.request);
         let may = match self.timed_only {
@@ -222,8 +222,8 @@ impl PlanTask {
     }
 
     /// The form that gives all ranks the same bits of sums of floats, if it takes no more time, up
-    /// to rounding. One that takes less is what [`settle`](Evaluation::settle) has already, unless
-    /// it is too long to be timed for each algorithm.
+    /// to rounding. One that takes less is what [`settle`](TaskEvaluator::settle) has already,
+    /// unless it is too long to be timed for each algorithm.
     fn in_common_order(&self, variant: Variant) -> Variant {
         let time = |variant: &Variant| self.model_time(variant).ok().flatten();
         let same = self.with_same_bits(&variant);

@@ -60,7 +60,7 @@ impl Settled {
     }
 
     /// The time or an upper bound; infinite if neither is known.
-    pub(super) fn time_or_infinity(&self) -> f64 {
+    pub(super) fn least_time(&self) -> f64 {
         self.time.map_or(f64::INFINITY, Time::value)
     }
 }
@@ -135,7 +135,7 @@ pub struct Model;
 
 impl Evaluator for Model {
     fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
-        let time = variant.time_within(limit);
+        let time = variant.time_or_infinity(limit);
         time.map_err(|error| variant.refusal(Reason::Planner(error)))
     }
 

@@ -17,7 +17,7 @@
 //!   * offer                             each algorithm
 //!     ? Evaluator::min_time             if Space::puts_off it, and the bound is not 0 or no
 //!                                       segments are searched for: put off, by this bound
-//!       variant_to_plan
+//!       best_variant
 //!         Evaluator::variants           uses of the ports, and roots          space.rs
 //!       ? settle                        if there is one
 //!       ? fastest_within                if there are several
@@ -32,8 +32,8 @@
 //! settle, an Evaluator's                                                      evaluate.rs
 //!   SegmentChoice::choose_for           the segments of a variant
 //!   ? Variant::best_segments            if they are searched for              segments/equal.rs
-//!     ? BestSegment::Own                the search of a row, of which no more is asked: of
-//!                                       uni-greedy, out-of-order, circulant-blocks,
+//!     ? BestSegment::Own                the search of a row, of which no more is asked unless it
+//!                                       says nothing: uni-greedy, out-of-order, circulant-blocks,
 //!                                       segmented-ring and pipelined-ring
 //!     ? TriedSegments::near             BestSegment::Formula: the neighbours of its optimum
 //!     ? TriedSegments::search           else, or where those say nothing
@@ -49,7 +49,8 @@
 //!                                       that takes too long to simulate
 //!
 //! with_time                             what no search has timed
-//!   Evaluator::time                     of Model: Variant::time_within        evaluate.rs
+//!   Evaluator::time                     of Model: Variant::time_within, and   evaluate.rs
+//!                                       infinity where a message has no link
 //!
 //! Variant::time_within                                                        variant.rs
 //! ? Variant::closed_form                the formula of the row that plans it, if one holds
@@ -62,35 +63,41 @@
 //! ```
 //!
 //! For example, a broadcast among 8 ranks of 1 byte with alpha 1000 and beta 0.1: `offer` takes
-//! `binomial`, which has one use of its ports and one root, so that `variant_to_plan` settles one
+//! `binomial`, which has one use of its ports and one root, so that `best_variant` settles one
 //! variant. `choose_for` returns it as it is, since the row does not segment; nothing is known of
 //! its time. `with_time` asks `time_within`, whose closed form says 3 rounds of 1000.1: 3000.3.
 //!
+//! Who else asks: commands have an [`Evaluator`] of their own, `TaskEvaluator` in
+//! `crates/app/src/task/evaluation.rs`, which says what differs. A native run on known cores may
+//! ask the native estimate (`crates/measure/src/estimate/choice.rs`). [`Request::time`] begins
+//! lower: see `given.rs`.
+//!
+//! Ties: among times that are equal up to rounding, the first algorithm of the space wins (`wins`,
+//! and [`fastest_first`] in `compare`, too), which is the first in the registry for its candidates;
+//! of its uses of the ports and roots the first (`first_of_least`). The phases of `composed` are an
+//! exception, for the sake of their bits.
+//!
+//! Limits: algorithms that were put off are evaluated one after another, so that each has the best
+//! time before it as its limit. A limit ends a simulation in the order of the lists as soon as a
+//! step ends later. One by the graph ends first, and is compared then. Commands do not limit those
+//! of ports that nodes share. What is planned is accepted ([`Algorithm::accepts`]): `variants` asks
+//! for the request, with one segment where these are searched for, the searches keep to what can be
+//! planned (`Variant::max_segments`), and `time_within` and `planned` ask for the variant.
+//!
+//! What is simulated:
 //! - Of one element, or of one rank, the segment is the whole vector.
-//! - A limit ends a simulation in the order of the lists as soon as a step ends later. One by the
-//!   graph ends first, and is compared then. Commands do not limit those of ports that nodes share.
-//! - Where all ranks do the same, links and machine are ideal and nothing overlaps, two ranks are
-//!   simulated for all.
+//! - Where all ranks do the same, links and machine are ideal and nothing overlaps, two ranks stand
+//!   for all.
 //! - Gamma is 0 of what combines nothing: `Algorithm::effective` says so to formulas, and schedules
 //!   of these have no steps that combine. Messages of a barrier cost no beta (`Kind::costs`).
 //! - Rows that look at late arrivals (`Row::for_arrivals`) are planned with and without these by
 //!   [`Variant::planned_with`], which simulates both and takes the faster schedule. Planners that
 //!   take times themselves are listed at `Planner`.
-//! - What is planned is accepted ([`Algorithm::accepts`]): `variants` asks for the request, with
-//!   one segment where these are searched for, the searches keep to what can be planned
-//!   (`Variant::max_segments`), and `time_within` and `planned` ask for the variant.
-//!
-//! Commands have an [`Evaluator`] of their own: `Evaluation` in `crates/app/src/task/evaluation.rs`
-//! says what differs. A native run on known cores may ask the native estimate
-//! (`crates/measure/src/estimate/choice.rs`). [`Request::time`] begins lower: see `given.rs`.
-//!
-//! Among times that are equal up to rounding, the first in the order of the registry wins (`wins`,
-//! and [`fastest_first`] in `compare`, too), of its uses of the ports and roots the first
-//! (`first_of_least`). The phases of `composed` are an exception, for the sake of their bits.
 
 use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
 use super::found::{LeftOut, Time, is_better, with_rounding};
 use super::space::{ONE_AT_LEAST, Space, first_of_least};
+use super::variant::ANY_TIME;
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::plan::Request;
@@ -220,12 +227,23 @@ fn offer<E: Evaluator>(
             return Ok(Offer::Deferred(min_time));
         }
     }
-    let settled = variant_to_plan(space, algorithm, evaluator)?;
+    let settled = best_variant(space, algorithm, evaluator)?;
     with_time(settled, evaluator, f64::INFINITY).map(Offer::Timed)
 }
 
+/// The fastest variant of an algorithm, with its time.
+pub fn best_choice<E: Evaluator>(
+    space: &Space<'_>,
+    algorithm: &Algorithm,
+    evaluator: &E,
+) -> Result<Choice, Refusal> {
+    let settled = best_variant(space, algorithm, evaluator)?;
+    let timed = with_time(settled, evaluator, f64::INFINITY)?;
+    Ok(Choice::of(timed).expect(ANY_TIME))
+}
+
 /// The variant of an algorithm to plan: the fastest, or the only one, which need not be timed.
-pub fn variant_to_plan<E: Evaluator>(
+pub fn best_variant<E: Evaluator>(
     space: &Space<'_>,
     algorithm: &Algorithm,
     evaluator: &E,
@@ -265,11 +283,11 @@ fn fastest_within<E: Evaluator>(
             }
         }
         if let Ok(settled) = &settled {
-            least = least.min(settled.time_or_infinity());
+            least = least.min(settled.least_time());
         }
         settled
     });
-    let mut fastest = first_of_least(timed, Settled::time_or_infinity)?;
+    let mut fastest = first_of_least(timed, Settled::least_time)?;
     fastest.variant.left_out = left_out;
     Ok(fastest)
 }
@@ -316,15 +334,6 @@ impl Ranking {
         let message = format!("no algorithm{of} can be planned for this: {reasons}");
         Err(Error::usage(message))
     }
-
-    /// The only algorithm, or its refusal.
-    ///
-    /// # Panics
-    /// When no algorithm was a candidate.
-    pub fn only(mut self) -> Result<Choice, Refusal> {
-        let choice = self.choices.pop();
-        choice.ok_or_else(|| self.refusals.pop().expect("it is timed or refused"))
-    }
 }
 
 /// Returns the algorithm of the registry with the minimal model time for `request`. The request's
@@ -366,12 +375,12 @@ impl Request {
 ///   transfers together.
 /// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
 ///   the vector into the same numbers of even segments.
-/// - Uni-greedy, where links cost the same and all ranks arrive together: its own evaluator times
-///   all sizes of up to 2^17 elements and all numbers of up to 2^10, and some of longer vectors.
+/// - Uni-greedy's reduce and broadcast, where closed forms hold: its own evaluator times all sizes
+///   of up to 2^17 elements and all numbers of up to 2^10, and some of longer vectors.
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
 ///   of uni-greedy is always among them. The time of planning limits the comparison of few
 ///   elements.
-/// - The allgatherv of circulant graphs: its own search.
+/// - The allgatherv of circulant graphs, of unequal blocks and with linear costs: its own search.
 /// - The pipelined ring, of equal blocks and with linear costs: one segment. The segmented ring:
 ///   one segment where a bound shows that parts gain nothing, and, as a limited search, among many
 ///   ranks.
@@ -402,5 +411,5 @@ impl Request {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn with_best_segments(algorithm: &Algorithm, request: &Request) -> Result<Choice, Refusal> {
-    best_first(&Space::among([algorithm], request), &Model).only()
+    best_choice(&Space::among([algorithm], request), algorithm, &Model)
 }

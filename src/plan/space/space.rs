@@ -120,8 +120,8 @@ impl<'a> Space<'a> {
         Variant::of(algorithm, &self.request).with_segments(segments)
     }
 
-    /// Whether the algorithm is evaluated after others: that may simulate many transfers, or fill
-    /// large tables.
+    /// Whether the algorithm is evaluated after others: a search for its segments may simulate many
+    /// transfers, or that of given ones does, or fills large tables.
     pub(super) fn puts_off(&self, algorithm: &Algorithm) -> bool {
         let open = self.open_variant(algorithm);
         if self.searches_segments(algorithm) {

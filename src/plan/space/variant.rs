@@ -14,7 +14,7 @@ use crate::plan::segments::{Published, SymbolValues, ceil_log2};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-const ANY_TIME: &str = "no time is larger than infinity";
+pub(super) const ANY_TIME: &str = "no time is larger than infinity";
 
 /// An algorithm for a request, with the ports that it uses, the root and the segments.
 #[derive(Debug, Clone)]
@@ -148,10 +148,10 @@ impl Variant {
         published(&SymbolValues::of(&algorithm.effective(request))?)
     }
 
-    /// Its model time: by the closed form where there is one, else by simulation. Infinite if a
-    /// message has no link; `None` if a simulation shows that it is larger than `limit`, which
-    /// takes only as long as simulating that much where each transfer waits for its lists alone.
-    /// Planning has no limit, nor have the simulations that compare plans for late arrivals.
+    /// Its model time: by the closed form where there is one, else by simulation. `None` if a
+    /// simulation shows that it is larger than `limit`, which takes only as long as simulating that
+    /// much where each transfer waits for its lists alone. Planning has no limit, nor have the
+    /// simulations that compare plans for late arrivals.
     #[doc(hidden)]
     pub fn time_within(&self, limit: f64) -> Result<Option<f64>> {
         self.algorithm.accepts(&self.request)?;
@@ -159,18 +159,24 @@ impl Variant {
             return Ok(Some(time));
         }
         let planned = self.planned()?;
-        match planned.timed_within(&self.request.cost, limit, &mut |_| ()) {
-            Ok(timed) => Ok(timed.map(|timed| timed.time)),
+        let timed = planned.timed_within(&self.request.cost, limit, &mut |_| ())?;
+        Ok(timed.map(|timed| timed.time))
+    }
+
+    /// As [`time_within`](Self::time_within), but infinite if a message has no link: another
+    /// variant may do without.
+    pub(super) fn time_or_infinity(&self, limit: f64) -> Result<Option<f64>> {
+        match self.time_within(limit) {
             Err(error) if matches!(error.kind(), ErrorKind::NoLink { .. }) => {
                 Ok(Some(f64::INFINITY))
             }
-            Err(error) => Err(error),
+            time => time,
         }
     }
 
-    /// Its model time, as by [`time_within`](Self::time_within).
+    /// Its model time, infinite if a message has no link.
     pub(in crate::plan) fn time(&self) -> Result<f64> {
-        let time = self.time_within(f64::INFINITY)?;
+        let time = self.time_or_infinity(f64::INFINITY)?;
         Ok(time.expect(ANY_TIME))
     }
 

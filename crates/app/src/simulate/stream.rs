@@ -1,4 +1,4 @@
-//! Timing of schedules that are too long to store, step by step.
+//! Timing of long schedules, which are not stored, step by step.
 
 use oneport::internal::budget::quick::{MAX_STORED, MIN_STREAMED_RANKS};
 use oneport::plan::registry::Planned;

@@ -24,14 +24,16 @@
 //! - A native run whose options give no costs chooses under those of a built-in profile
 //!   (`run/limits.rs`), and shows the model time of those that `simulate` has. On threads it may
 //!   ask the native estimate first (`on_cores`).
-//! - `compare` asks for the variant of each algorithm (`Evaluation::variant_of`), and times that by
-//!   `Planned::timed`, stored first unless it streams (`PlanTask::streams`); under many arrivals as
-//!   `compare/late.rs` says. It sorts by these times, and keeps the form of a float sum.
+//! - `compare` asks for the variant of each algorithm (`TaskEvaluator::variant_of`), and times that
+//!   by `Planned::timed`, stored first unless it streams (`PlanTask::streams`); under many arrivals
+//!   as `compare/late.rs` says. It sorts by these times, and takes no form of a float sum that
+//!   takes as much.
 //! - A family of one tree (`--same-bits=tree`) is made in `family.rs`; `--rules` replaces the
 //!   algorithms by the one that a file of rules selects (`selection.rs`).
-//! - `simulate` of many ranks streams what is too long to store (`simulate/stream.rs`).
+//! - `simulate` of many ranks streams what is long (`simulate/stream.rs`).
 //! - Guidelines search all rows that are made for the costs, with free copies, by `best_first`;
-//!   `tune`, synthesis and profiles ask the library.
+//!   `tune` asks which algorithms have a variant; it, synthesis, profiles and
+//!   `oneport_measure::compare` ask the library for times.
 
 use std::borrow::Cow;
 
@@ -42,7 +44,7 @@ use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::space::{
     Evaluator, Offer, SegmentChoice, Settled, Space, Time, TimesOf, Variant, Variants,
-    variant_to_plan, variants,
+    best_variant, is_better, variants,
 };
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -64,8 +66,8 @@ impl PlanTask {
     }
 
     /// The evaluation of one variant at a time.
-    pub(super) fn evaluation<'t>(&'t self, progress: Option<&'t WorkBar>) -> Evaluation<'t> {
-        Evaluation {
+    pub(super) fn evaluation<'t>(&'t self, progress: Option<&'t WorkBar>) -> TaskEvaluator<'t> {
+        TaskEvaluator {
             task: self,
             at_once: 1,
             progress,
@@ -128,11 +130,11 @@ impl PlanTask {
         &'t self,
         algorithms: &'a [Algorithm],
         progress: Option<&'t WorkBar>,
-        each: impl Fn(&Evaluation<'t>, &'a Algorithm) -> Result<R, Refusal> + Sync,
+        each: impl Fn(&TaskEvaluator<'t>, &'a Algorithm) -> Result<R, Refusal> + Sync,
     ) -> Vec<Result<R, Refusal>> {
         let work = |algorithm: &Algorithm| self.work(algorithm);
         let evaluate = |algorithm: &'a Algorithm, at_once| {
-            let share = Evaluation {
+            let share = TaskEvaluator {
                 at_once,
                 ..self.evaluation(progress)
             };
@@ -172,20 +174,20 @@ pub(crate) fn left_out_texts<'n>(
 }
 
 /// The evaluation of the variants of a task by model time.
-pub(crate) struct Evaluation<'t> {
+pub(crate) struct TaskEvaluator<'t> {
     task: &'t PlanTask,
     /// How many schedules share the memory, because they are planned at the same time.
     at_once: usize,
     progress: Option<&'t WorkBar>,
 }
 
-impl Evaluator for Evaluation<'_> {
+impl Evaluator for TaskEvaluator<'_> {
     fn variants<'a>(
         &'a self,
         algorithm: &'a Algorithm,
         space: &'a Space<'_>,
     ) -> Result<Variants<'a>, Refusal> {
-        self.names(algorithm);
+        self.shows(algorithm);
         let times = match self.task.node_ports {
             None => TimesOf::Request,
             Some(_) => TimesOf::NodePorts,
@@ -217,7 +219,7 @@ impl Evaluator for Evaluation<'_> {
     }
 
     fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
-        self.names(&variant.algorithm);
+        self.shows(&variant.algorithm);
         let (algorithm, request) = (&variant.algorithm, &variant.request);
         let steps = steps(variant);
         if self.task.streams(variant) && steps > size::MAX_STEPS && variant.closed_form().is_none()
@@ -244,15 +246,16 @@ impl Evaluator for Evaluation<'_> {
     }
 }
 
-impl Evaluation<'_> {
+impl TaskEvaluator<'_> {
     /// See [`PlanTask::variant_of`].
     pub(crate) fn variant_of(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
         let space = self.task.space([algorithm]);
-        Ok(variant_to_plan(&space, algorithm, self)?.variant)
+        Ok(best_variant(&space, algorithm, self)?.variant)
     }
 
-    /// Whether segments are chosen before the root. Where links cost the same and all ranks arrive
-    /// together, the same ones are best for all roots.
+    /// Whether segments are chosen before the root: by `variants`, so that `settle` leaves them as
+    /// they are. Where links cost the same and all ranks arrive together, the same ones are best
+    /// for all roots.
     fn chooses_segments_first(&self) -> bool {
         let (request, cost) = (&self.task.request, self.task.request.get_cost());
         let alike = cost.links().is_none() && cost.last_arrival() == 0.0;
@@ -276,6 +279,7 @@ impl Evaluation<'_> {
             let bytes_per_transfer = bytes_per_transfer.filter(|_| variant.times_as_used());
             let bytes_per_transfer = bytes_per_transfer.unwrap_or(SEARCHED_TRANSFER_BYTES);
             let share = available_memory().map(|bytes| bytes / self.at_once as u64);
+            // What is not stored at all, 0 bytes a transfer, has no limit.
             let most = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
             max = most.map_or(max, |most| most.try_into().unwrap_or(max));
         }
@@ -304,12 +308,14 @@ impl Evaluation<'_> {
         let known = settled.time.map(Time::value);
         let time = known.or_else(|| time_of(&settled.variant));
         match time_of(&same) {
-            faster @ Some(_) if time.is_some() && faster < time => Settled::new(same, faster),
+            Some(faster) if time.is_some_and(|time| is_better(faster, time)) => {
+                Settled::new(same, Some(faster))
+            }
             _ => Settled::new(settled.variant, time),
         }
     }
 
-    fn names(&self, algorithm: &Algorithm) {
+    fn shows(&self, algorithm: &Algorithm) {
         if let Some(progress) = self.progress {
             progress.name(&algorithm.name());
         }
@@ -321,14 +327,7 @@ impl Evaluation<'_> {
             let schedule = self.task.plan(variant)?;
             return finite(schedule.timed(cost, |_| ())?.time).map(Some);
         }
-        match variant.time_within(limit)? {
-            Some(time) if !time.is_finite() => {
-                // A message without a link is the more useful error.
-                variant.plan()?.ensure_links(cost)?;
-                finite(time).map(Some)
-            }
-            time => Ok(time),
-        }
+        variant.time_within(limit)?.map(finite).transpose()
     }
 
     fn ensure_fits_memory(&self, variant: &Variant) -> Result<(), Refusal> {

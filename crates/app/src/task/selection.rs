@@ -34,6 +34,7 @@ pub(crate) fn apply(task: &mut PlanTask, args: &Common, kind: Kind, file: &Sourc
     };
     let (rule, choice) = rules.choose(&query).with_context(|| shown.to_string())?;
     let algorithm = registry::find(kind, &choice.algorithm)?;
+    let algorithm = algorithm.resolved(request).unwrap_or(algorithm);
     let longest = rule.choices.last().map_or(0, |c| c.up_to_bytes);
     let mut why = format!("{shown}: {}, ", rule.name());
     why += &if query.bytes > longest {

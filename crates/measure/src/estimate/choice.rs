@@ -88,7 +88,8 @@ pub fn choose_native_among<'a>(
     Ok(ranking)
 }
 
-/// The time of a native run by estimate. Ports and root are those that are best in the model.
+/// The time of a native run by estimate. Ports and root are those that are best in the model; its
+/// spaces have the best segments alone, which it looks for itself.
 impl Evaluator for CoreModel {
     fn variants<'a>(
         &'a self,

@@ -44,6 +44,7 @@ mod support {
 }
 
 mod bits;
+mod compare;
 #[path = "../../../../examples/compare_mine.rs"]
 mod compare_mine;
 mod csv;

@@ -113,8 +113,7 @@ fn broadcast_phase(request: &Request) -> Reduction {
 }
 
 /// The time of the second phase, and the request for it: with the segments of the first phase, or
-/// with segments of its own if they are better. `None` if costs differ from rank to rank or
-/// computation overlaps.
+/// with segments of its own if they are better. `None` where closed forms do not hold.
 fn fastest_broadcast(request: &Request) -> Option<(f64, Request)> {
     let same = (time(request)?, request.clone());
     let own = best_segment::broadcast_phase(request);
@@ -129,8 +128,7 @@ fn allreduce_time(request: &Request) -> Option<f64> {
     Some(time(&request)? + broadcast)
 }
 
-/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps. Takes as
-/// long as planning.
+/// Time of the schedule; `None` where closed forms do not hold. Takes as long as planning.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     request.closed_forms_hold().then(|| {
         let (transfer_time, combine_time) = costs(request);

@@ -54,8 +54,8 @@ pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     Reduction::new(&request, transfers(&request).map(|t| [t]))
 }
 
-/// Time of the schedule by [`makespan`], in the unit of the request's costs; `None` if costs differ
-/// from rank to rank or computation overlaps.
+/// Time of the schedule by [`makespan`], in the unit of the request's costs; `None` where
+/// closed forms do not hold.
 pub fn time(request: &Request) -> Option<f64> {
     request
         .closed_forms_hold()

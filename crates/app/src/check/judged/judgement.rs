@@ -172,7 +172,7 @@ impl Best {
         if task.seconds().is_some_and(|seconds| seconds > MAX_SECONDS) {
             return None;
         }
-        let variant = task.choose().ok()?;
+        let variant = task.choose_aloud().ok()?;
         let schedule = variant.plan().ok()?;
         Some(Best {
             algorithm: variant.algorithm.name(),
