@@ -225,7 +225,7 @@ fn closed_forms_are_the_better_neighbour_as_executed() {
                     let r = request(p, m, ports).collective(algorithm.collective);
                     let found = with_best_segments(algorithm, &r).unwrap();
                     let segments = found.request.get_segments().clone();
-                    assert!(!found.is_bound && segments.elements() == m);
+                    assert!(!found.is_upper_bound && segments.elements() == m);
                     let time = algorithm.time(&r.clone().segments(segments)).unwrap();
                     assert_eq!(time, found.time);
                     for s in [1, m.div_ceil(2), m].map(|s| s.max(1)) {
@@ -268,12 +268,12 @@ fn segments_of_long_schedules_on_ports_for_calls_have_an_upper_bound() {
     let request = Request::broadcast(4, 1 << 20).cost(CostModel::new(0.0, 1.0));
     let one_way = with_best_segments(&chain, &request.clone().ports(Ports::UNI)).unwrap();
     assert_eq!(one_way.request.get_segments().count(), 1 << 20);
-    assert!(!one_way.is_bound);
+    assert!(!one_way.is_upper_bound);
     let calls = request.ports(Ports::TELEPHONE);
     let best = with_best_segments(&chain, &calls).unwrap();
     let segments = best.request.get_segments();
     assert_eq!(segments, one_way.request.get_segments());
-    assert_eq!((best.time, best.is_bound), (one_way.time, true));
+    assert_eq!((best.time, best.is_upper_bound), (one_way.time, true));
     assert_eq!(best.segments_found, Some(Method::LimitedSearch));
     for left_out in [LeftOut::Time, LeftOut::Segments] {
         assert!(best.left_out.contains(&left_out), "{:?}", best.left_out);

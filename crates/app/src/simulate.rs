@@ -18,7 +18,7 @@ use self::explain::{Asked, AskedFor};
 use crate::levels::{self, Level};
 use crate::prelude::*;
 use crate::sweep::{Findings as _, Point, SweepArgs, Times};
-use crate::task::{bar_length, finite};
+use crate::task::bar_length;
 use crate::units::cut_into;
 
 options! {
@@ -172,7 +172,6 @@ impl Simulated {
         let timed = schedule.timed(cost, |more| progress.add(more));
         progress.finish();
         let timed = timed?;
-        finite(timed.time)?;
         let in_full = stored.filter(|_| args.wants_steps());
         let in_full =
             in_full.map(|schedule| schedule.simulate(cost).map(|times| (schedule, times)));

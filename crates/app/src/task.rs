@@ -174,9 +174,10 @@ impl PlanTask {
         }
     }
 
-    /// Whether the schedule of a variant is timed without being stored. It is stored with per-pair
-    /// costs, since these may have levels, whose traffic is counted; where nodes share ports; and
-    /// where both directions of a port may run at once, which its programs use one at a time.
+    /// Whether the schedule of a variant, once it is chosen, is timed without being stored. It is
+    /// stored with per-pair costs, since these may have levels, whose traffic is counted; where
+    /// nodes share ports; and where both directions of a port may run at once, which its programs
+    /// use one at a time.
     pub(crate) fn streams(&self, variant: &Variant) -> bool {
         let planning_row = variant.algorithm.planning_row(&variant.request);
         let may = match self.timed_only {
@@ -338,13 +339,6 @@ pub(crate) fn footprint(
     } else {
         p * all
     }
-}
-
-pub(crate) fn finite(time: f64) -> oneport::Result<f64> {
-    if time.is_finite() {
-        return Ok(time);
-    }
-    Err(usage("the model time is too large to be computed".into()))
 }
 
 fn usage(message: String) -> Error {

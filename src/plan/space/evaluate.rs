@@ -18,7 +18,7 @@ pub struct Choice {
     pub time: f64,
     /// Whether `time` is an upper bound ([`Time::AtMost`]): then [`LeftOut::Time`] is in the
     /// variant's list.
-    pub is_bound: bool,
+    pub is_upper_bound: bool,
 }
 
 impl Choice {
@@ -28,7 +28,7 @@ impl Choice {
         Some(Choice {
             variant: settled.variant,
             time: time.value(),
-            is_bound: time.is_bound(),
+            is_upper_bound: time.is_upper_bound(),
         })
     }
 }
@@ -60,7 +60,7 @@ impl Settled {
     }
 
     /// The time or an upper bound; infinite if neither is known.
-    pub(super) fn least_time(&self) -> f64 {
+    pub(super) fn known_time(&self) -> f64 {
         self.time.map_or(f64::INFINITY, Time::value)
     }
 }
@@ -97,7 +97,7 @@ pub trait Evaluator: Sync {
     /// The variant with the segments to compare it with.
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
         let mut settled = segments.choose_for(variant, usize::MAX)?;
-        if settled.time.is_some_and(Time::is_bound) {
+        if settled.time.is_some_and(Time::is_upper_bound) {
             if settled.variant.is_too_long_to_time() {
                 settled.variant.left_out.push(LeftOut::Time);
             } else {

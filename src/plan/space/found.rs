@@ -41,7 +41,7 @@ impl Time {
     }
 
     /// Whether it is an upper bound.
-    pub fn is_bound(self) -> bool {
+    pub fn is_upper_bound(self) -> bool {
         matches!(self, Time::AtMost(_))
     }
 }
@@ -88,9 +88,9 @@ pub enum LeftOut {
     /// Segments beyond the limits of time and memory.
     Segments,
     /// The time of a schedule that takes too long to simulate: an upper bound is known. It is the
-    /// chosen schedule ([`Choice::is_bound`](crate::plan::choose::Choice::is_bound)), or that of
-    /// another root or use of the ports, with which the algorithm may take less time than with the
-    /// chosen one.
+    /// chosen schedule ([`Choice::is_upper_bound`](crate::plan::choose::Choice::is_upper_bound)),
+    /// or that of another root or use of the ports, with which the algorithm may take less time
+    /// than with the chosen one.
     Time,
     /// The order of float sums that gives all ranks the same bits, of a long schedule.
     Order,

@@ -15,8 +15,8 @@
 //!   Space::of                           the candidates of the registry        space.rs
 //!   best_first
 //!   * offer                             each algorithm
-//!     ? Evaluator::min_time             if Space::puts_off it, and the bound is not 0 or no
-//!                                       segments are searched for: put off, by this bound
+//!     ? Evaluator::min_time             if Space::puts_off it, and this lower bound is not 0 or no
+//!                                       segments are searched for: put off, nothing follows yet
 //!       best_variant
 //!         Evaluator::variants           uses of the ports, and roots          space.rs
 //!       ? settle                        if there is one
@@ -32,11 +32,10 @@
 //! settle, an Evaluator's                                                      evaluate.rs
 //!   SegmentChoice::choose_for           the segments of a variant
 //!   ? Variant::best_segments            if they are searched for              segments/equal.rs
-//!     ? BestSegment::Own                the search of a row, of which no more is asked unless it
-//!                                       says nothing: uni-greedy, out-of-order, circulant-blocks,
-//!                                       segmented-ring and pipelined-ring
+//!     ? BestSegment::Own                the search of a row, such as uni-greedy's, in place of the
+//!                                       next three, unless it returns None
 //!     ? TriedSegments::near             BestSegment::Formula: the neighbours of its optimum
-//!     ? TriedSegments::search           else, or where those say nothing
+//!     ? TriedSegments::search           else, or if that returns None
 //!     ? TriedSegments::refine           after the last two: all of few elements, else numbers of
 //!                                       even segments nearby
 //!       * try_split                     each that these try: its closed form, or Variant::time, or
@@ -75,14 +74,15 @@
 //! Ties: among times that are equal up to rounding, the first algorithm of the space wins (`wins`,
 //! and [`fastest_first`] in `compare`, too), which is the first in the registry for its candidates;
 //! of its uses of the ports and roots the first (`first_of_least`). The phases of `composed` are an
-//! exception, for the sake of their bits.
+//! exception, for the sake of their bits. Plans that a planner compares are compared exactly.
 //!
 //! Limits: algorithms that were put off are evaluated one after another, so that each has the best
 //! time before it as its limit. A limit ends a simulation in the order of the lists as soon as a
 //! step ends later. One by the graph ends first, and is compared then. Commands do not limit those
-//! of ports that nodes share. What is planned is accepted ([`Algorithm::accepts`]): `variants` asks
-//! for the request, with one segment where these are searched for, the searches keep to what can be
-//! planned (`Variant::max_segments`), and `time_within` and `planned` ask for the variant.
+//! of ports that nodes share. What is planned is accepted ([`Algorithm::accepts`]): the request of
+//! a space is, with one segment, before anything is searched for; the searches keep to segments
+//! that can be planned (`Variant::max_segments`); `time_within` and `planned` ask for what was
+//! chosen.
 //!
 //! What is simulated:
 //! - Of one element, or of one rank, the segment is the whole vector.
@@ -171,7 +171,12 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
     refusals.sort_by_key(|&(i, _)| i);
     let of_size = refusals.iter().filter(|(_, r)| r.reason.is_of_size());
     cut.extend(of_size.map(|&(i, _)| i));
-    cut.retain(|&i| wins((bound_of(space, &space.algorithms[i], evaluator), i), best));
+    cut.retain(|&i| {
+        wins(
+            (lower_bound_of(space, &space.algorithms[i], evaluator), i),
+            best,
+        )
+    });
     cut.sort_unstable();
     timed.sort_by_key(|&(i, _)| i);
     Ranking {
@@ -209,7 +214,7 @@ pub fn fastest_first<T>(items: Vec<T>, time: impl Fn(&T) -> f64) -> Vec<T> {
 }
 
 /// A lower bound of the times of all variants of an algorithm.
-fn bound_of<E: Evaluator>(space: &Space<'_>, algorithm: &Algorithm, evaluator: &E) -> f64 {
+fn lower_bound_of<E: Evaluator>(space: &Space<'_>, algorithm: &Algorithm, evaluator: &E) -> f64 {
     evaluator.min_time(&space.open_variant(algorithm))
 }
 
@@ -221,7 +226,7 @@ fn offer<E: Evaluator>(
 ) -> Result<Offer, Refusal> {
     if space.puts_off(algorithm) {
         algorithm.accepts(&space.request)?;
-        let min_time = bound_of(space, algorithm, evaluator);
+        let min_time = lower_bound_of(space, algorithm, evaluator);
         // A search for segments has no limit that could end it.
         if min_time > 0.0 || !space.searches_segments(algorithm) {
             return Ok(Offer::Deferred(min_time));
@@ -283,11 +288,11 @@ fn fastest_within<E: Evaluator>(
             }
         }
         if let Ok(settled) = &settled {
-            least = least.min(settled.least_time());
+            least = least.min(settled.known_time());
         }
         settled
     });
-    let mut fastest = first_of_least(timed, Settled::least_time)?;
+    let mut fastest = first_of_least(timed, Settled::known_time)?;
     fastest.variant.left_out = left_out;
     Ok(fastest)
 }
@@ -373,8 +378,8 @@ impl Request {
 ///
 /// - Few elements: all sizes and all numbers are compared, if their schedules have at most 2^16
 ///   transfers together.
-/// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
-///   the vector into the same numbers of even segments.
+/// - Closed form: the better of the integer neighbours of its optimum, and of even segments: as
+///   many as of the larger one, and as many as there are whole ones of the smaller one.
 /// - Uni-greedy's reduce and broadcast, where closed forms hold: its own evaluator times all sizes
 ///   of up to 2^17 elements and all numbers of up to 2^10, and some of longer vectors.
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size

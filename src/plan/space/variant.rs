@@ -34,7 +34,8 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// The request as it is, with the preferred use of its ports.
+    /// The request with the preferred use of its ports; if its root is free, with root 0, which
+    /// stays free.
     pub fn of(algorithm: &Algorithm, request: &Request) -> Variant {
         let mut request = request.clone();
         if request.root_free {

@@ -37,7 +37,7 @@ pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<CompareRow>
         let levels = levels::traffic(&input.schedule, &input.cost);
         let bound = input.schedule.lower_bound(task.request.get_cost()).largest;
         let own = Candidate::Own(input.schedule);
-        let mut row = CompareRow::new(&name, &found, input.element_bytes, input.info, own)?;
+        let mut row = CompareRow::new(&name, &found, input.element_bytes, input.info, own);
         (row.figures.own, row.figures.bound) = (true, bound);
         row.levels = levels;
         timed.push(row);

@@ -132,7 +132,7 @@ fn timed(
         element_bytes,
         info,
         candidate,
-    )?;
+    );
     row.levels = levels;
     if let Ok(mut bounds) = bounds.lock() {
         let bound = || planned.lower_bound(cost).largest;

@@ -16,7 +16,6 @@ use crate::draw::OutputFile;
 use crate::input::{ensure_same_bits, first_of, print_warnings};
 use crate::prelude::*;
 use crate::site;
-use crate::task::finite;
 
 /// A schedule to run.
 pub(super) struct RunJob<'a> {
@@ -135,7 +134,7 @@ impl site::Job for RunJob<'_> {
         && let Ok(prepared) = Prepared::new(schedule, input.cost.overlaps())
         {
             let simulation = prepared.simulate(&input.cost)?;
-            let time = finite(simulation.makespan())?;
+            let time = simulation.makespan();
             let late = input.cost.last_arrival();
             let waits = if args.clock == Clock::Paced {
                 time

@@ -33,7 +33,7 @@ pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input
     task.timed_only = may_be_long.then_some(Timing::Chosen);
     let variant = task.choose_aloud()?;
     let request = &variant.request;
-    if !is_long(&variant.algorithm, request.get_segments().count()) {
+    if !(task.streams(&variant) && is_long(&variant.algorithm, request.get_segments().count())) {
         let mut input = Input::planned_by(&task, variant).map_err(Error::from)?;
         input.print_warnings(common, caller)?;
         return Ok(Some(input.map(Planned::Stored)));

@@ -1,8 +1,33 @@
 //! How a task evaluates variants: side by side, within its share of the memory, on the ports that
-//! nodes share.
+//! nodes share. How a command comes to a time, in the notation of `src/plan/space/search.rs`, which
+//! says how that of a variant is found:
 //!
-//! Commands that plan have this evaluator, but for those named at the end. It differs from the
-//! library's `Model` (`src/plan/space/search.rs`, which says how a time is found) in this:
+//! ```text
+//! Simulated::of                         simulate                              simulate.rs
+//! ? stream::input                       of many ranks, if only figures of the whole are asked for
+//! ? Common::input                       else, as of plan, run, draw, export   input.rs
+//!     PlanTask::new                     the options as a request              task.rs
+//!     PlanTask::choose_aloud
+//!       PlanTask::choose
+//!       ? choose_native_among           on_cores: a run on threads whose cores are known
+//!       ? TaskEvaluator::variant_of     else, of one algorithm
+//!       ? best_first                    else, with TaskEvaluator
+//!       in_common_order                 of several algorithms
+//!       note_left_out
+//!     PlanTask::plan                    the schedule; streamed by stream::input if it is long
+//!   Planned::timed                      the time that is shown
+//!
+//! CompareJob::of                        compare                               compare.rs
+//!   time_all                                                                  compare/timed.rs
+//!     PlanTask::side_by_side
+//!     * TaskEvaluator::variant_of       each algorithm
+//!         best_variant                  the time of one that has no other is not needed yet
+//!       timed
+//!         Planned::timed                stored first unless PlanTask::streams
+//!     fastest_first
+//! ```
+//!
+//! `TaskEvaluator` differs from the library's `Model` in this:
 //!
 //! - It looks at memory and progress, and times schedules of any length, or refuses them, where
 //!   `Model` may have an upper bound.
@@ -10,8 +35,8 @@
 //!   none, before the root where it can (`chooses_segments_first`).
 //! - Sums of floats may have two forms. The one with the same bits on all ranks is taken where it
 //!   takes less time, of each variant if computation overlaps communication and it is quick to tell
-//!   (`in_faster_order`), and where it takes as much, of the one that is chosen among several
-//!   algorithms (`PlanTask::in_common_order`).
+//!   (`in_faster_order`), and where it takes as much model time, of the one that is chosen among
+//!   several algorithms (`PlanTask::in_common_order`); `compare` has no choice.
 //! - A message without a link is an error that names it, where `Model` says that no time is finite.
 //! - The parts of a composition are chosen once, for the request (`selection.rs`), not for each
 //!   variant.
@@ -19,19 +44,14 @@
 //! Commands differ among each other in this:
 //!
 //! - Those that plan one schedule (`PlanTask::choose`) consider only algorithms that split the
-//!   vector where several segments are given (`candidates`). The time that they print is that of
-//!   the schedule, simulated once more.
+//!   vector where several segments are given (`candidates`).
 //! - A native run whose options give no costs chooses under those of a built-in profile
-//!   (`run/limits.rs`), and shows the model time of those that `simulate` has. On threads it may
-//!   ask the native estimate first (`on_cores`).
-//! - `compare` asks for the variant of each algorithm (`TaskEvaluator::variant_of`), and times that
-//!   by `Planned::timed`, stored first unless it streams (`PlanTask::streams`); under many arrivals
-//!   as `compare/late.rs` says. It sorts by these times, and takes no form of a float sum that
-//!   takes as much.
+//!   (`run/limits.rs`), and shows the model time of those that `simulate` has.
+//! - Under many arrivals `compare` times as `compare/late.rs` says.
 //! - A family of one tree (`--same-bits=tree`) is made in `family.rs`; `--rules` replaces the
 //!   algorithms by the one that a file of rules selects (`selection.rs`).
-//! - `simulate` of many ranks streams what is long (`simulate/stream.rs`).
-//! - Guidelines search all rows that are made for the costs, with free copies, by `best_first`;
+//! - `check` of several algorithms takes the variant of each, as `compare`. Guidelines search the
+//!   rows that are made for the costs, or one that they name, with free copies, by `best_first`.
 //!   `tune` asks which algorithms have a variant; it, synthesis, profiles and
 //!   `oneport_measure::compare` ask the library for times.
 
@@ -48,7 +68,7 @@ use oneport::plan::space::{
 };
 use oneport_measure::estimate::{self, CoreModel};
 
-use super::{PlanTask, Timing, finite, steps};
+use super::{PlanTask, Timing, steps};
 use crate::memory::{LARGE_SCHEDULE, available_memory, fits_memory};
 use crate::parallel;
 use crate::progress::WorkBar;
@@ -285,7 +305,7 @@ impl TaskEvaluator<'_> {
         }
         let mut settled = segments.choose_for(variant, max)?;
         self.ensure_fits_memory(&settled.variant)?;
-        let is_exact = |time: &Time| !time.is_bound() && time.value().is_finite();
+        let is_exact = |time: &Time| !time.is_upper_bound() && time.value().is_finite();
         let shares = self.task.node_ports.is_some();
         settled.time = settled.time.filter(|time| is_exact(time) && !shares);
         Ok(settled)
@@ -325,9 +345,9 @@ impl TaskEvaluator<'_> {
         let cost = variant.request.get_cost();
         if self.task.node_ports.is_some() {
             let schedule = self.task.plan(variant)?;
-            return finite(schedule.timed(cost, |_| ())?.time).map(Some);
+            return Ok(Some(schedule.timed(cost, |_| ())?.time));
         }
-        variant.time_within(limit)?.map(finite).transpose()
+        variant.time_within(limit)
     }
 
     fn ensure_fits_memory(&self, variant: &Variant) -> Result<(), Refusal> {

@@ -247,6 +247,26 @@ fn every_planner_takes_the_levels_of_a_profile() {
     assert_eq!(time(&format!("{chain} --profile {both}")), 7.0 + 9.0);
 }
 
+/// A long schedule of many ranks is stored where there are levels, so that their traffic can be
+/// counted: 31 of 32 messages stay within a group of 32 ranks.
+#[test]
+fn long_schedules_have_the_traffic_of_levels() {
+    let _shared = shared();
+    let path = folder("profile-many").join("levels.json");
+    let groups: Vec<Vec<usize>> = (0..32).map(|i| (32 * i..32 * (i + 1)).collect()).collect();
+    let near = format!(r#"{{"groups": {groups:?}, "alpha": 10, "beta": 1}}"#);
+    let levels = format!(r#"[{near}, {{"alpha": 300, "beta": 5}}]"#);
+    let profile = format!(r#"{{"alpha": 200, "beta": 0.25, "levels": {levels}}}"#);
+    fs::write(&path, profile).unwrap();
+    let what = "simulate broadcast -p 1024 -a chain --bytes 1KiB --segments 513";
+    let answer = json(words(what).arg("--profile").arg(&path));
+    let messages = |level: usize| answer["levels"][level]["messages"].as_u64();
+    let segments = answer["segments"].as_u64().unwrap();
+    assert!(segments * 1023 > 1 << 19, "{segments}");
+    assert_eq!(messages(0), Some(segments * 31 * 32));
+    assert_eq!(messages(1), Some(segments * 31));
+}
+
 #[test]
 fn every_planning_command_accepts_a_profile() {
     let _shared = shared();

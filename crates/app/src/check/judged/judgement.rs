@@ -6,7 +6,6 @@ use oneport::internal::budget::memory::STEP_BYTES;
 use oneport::simulate::bounds::LowerBounds;
 
 use crate::prelude::*;
-use crate::task::finite;
 use crate::units::cut_into;
 
 /// A right schedule beside the fastest algorithm and the lower bounds.
@@ -185,7 +184,7 @@ impl Totals {
     fn of(schedule: &Schedule, cost: &CostModel) -> Option<Totals> {
         let timed = schedule.timed(cost, |_| ()).ok()?;
         Some(Totals {
-            time: Number(finite(timed.time).ok()?),
+            time: Number(timed.time),
             rounds: timed.rounds,
             messages: timed.messages,
             bytes: timed.elements as u64 * schedule.element_bytes(),
