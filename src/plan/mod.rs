@@ -70,10 +70,10 @@ pub mod space {
     pub(super) mod space;
     pub(super) mod variant;
 
-    pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
+    pub use self::evaluate::{Evaluator, Model, Offer, Settled};
     pub use self::found::{Method, Time, is_better};
     pub use self::search::{Ranking, best_choice, best_first, best_variant, fastest_first};
-    pub use self::space::{SegmentChoice, Space, TimesOf, variants};
+    pub use self::space::{SegmentChoice, Space, Variants};
     pub use self::variant::Variant;
 }
 

@@ -4,7 +4,9 @@ use oneport::machine::{Eager, Links, Piece, Pieces};
 use oneport::plan::choose::{Choice, LeftOut, choose, with_best_segments};
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::space::{Evaluator, Model, Offer, SegmentChoice, Space, Variant, best_first};
+use oneport::plan::space::{
+    Evaluator, Model, Offer, SegmentChoice, Settled, Space, Variant, best_first,
+};
 use oneport::random::Generator;
 use oneport::{CostModel, ErrorKind, Kind, Ports, Request};
 
@@ -14,6 +16,10 @@ use crate::support::cases::cases;
 struct PutOff;
 
 impl Evaluator for PutOff {
+    fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
+        Model.settle(variant, segments)
+    }
+
     fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
         Model.time(variant, limit)
     }

@@ -211,11 +211,8 @@ impl Input {
     }
 
     pub(crate) fn planned_by(task: &PlanTask, variant: Variant) -> Result<Input, Refusal> {
-        let request = &variant.request;
-        let schedule = task.plan(&variant).map_err(|error| {
-            let reason = Reason::Planner(error);
-            variant.algorithm.refusal(request, reason)
-        })?;
+        let schedule = task.plan(&variant);
+        let schedule = schedule.map_err(|error| variant.refusal(Reason::Planner(error)))?;
         let root = schedule.collective().root();
         Ok(Input::of(task, variant, schedule, root))
     }

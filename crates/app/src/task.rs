@@ -7,11 +7,12 @@ mod vector;
 
 use anyhow::{Result, bail, ensure};
 use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
+use oneport::internal::budget::quick;
 use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{Algorithm, Planned};
-use oneport::plan::space::{Evaluator, Ranking, SegmentChoice, Variant, best_first, is_better};
+use oneport::plan::space::{Ranking, SegmentChoice, Variant, best_first, is_better};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -176,17 +177,27 @@ impl PlanTask {
 
     /// Whether the schedule of a variant, once it is chosen, is timed without being stored. It is
     /// stored with per-pair costs, since these may have levels, whose traffic is counted; where
-    /// nodes share ports; and where both directions of a port may run at once, which its programs
-    /// use one at a time.
-    pub(crate) fn streams(&self, variant: &Variant) -> bool {
+    /// nodes share ports; where both directions of a port may run at once, which its programs use
+    /// one at a time; and if it is short and the only one, since more can be said of it then.
+    fn streams(&self, variant: &Variant) -> bool {
         let planning_row = variant.algorithm.planning_row(&variant.request);
+        let is_long = || variant.transfers() > quick::MAX_STORED;
         let may = match self.timed_only {
             None => false,
-            Some(Timing::Chosen) => planning_row.is_streamed(),
+            Some(Timing::Chosen) => planning_row.is_streamed() && is_long(),
             Some(Timing::All) => planning_row.bytes_per_transfer().is_some(),
         };
         let shares = self.node_ports.is_some() || !variant.times_as_used();
         may && !shares && variant.request.get_cost().links().is_none()
+    }
+
+    /// The schedule of a variant to take the time that is shown: streamed, or stored.
+    pub(crate) fn to_time(&self, variant: &Variant) -> oneport::Result<Planned> {
+        if self.streams(variant) {
+            variant.planned()
+        } else {
+            self.plan(variant).map(Planned::Stored)
+        }
     }
 
     /// The schedule of a variant, with the ports that nodes share: streamed if it can be.
@@ -224,7 +235,8 @@ impl PlanTask {
 
     /// The form that gives all ranks the same bits of sums of floats, if it takes no more time, up
     /// to rounding. One that takes less is what [`settle`](TaskEvaluator::settle) has already,
-    /// unless it is too long to be timed for each algorithm.
+    /// unless it is too long to be timed for each algorithm. A form that cannot be timed does not
+    /// replace the chosen one, whose planning says what is wrong with it.
     fn in_common_order(&self, variant: Variant) -> Variant {
         let time = |variant: &Variant| self.model_time(variant).ok().flatten();
         let same = self.with_same_bits(&variant);
@@ -233,9 +245,9 @@ impl PlanTask {
             return variant;
         };
         let mut chosen = if as_fast { same } else { variant };
-        let (evaluation, space) = (self.evaluation(None), self.space([&chosen.algorithm]));
-        let all = evaluation.variants(&chosen.algorithm, &space);
-        let is_only = all.is_ok_and(|all| all.len() == 1);
+        let space = self.space([&chosen.algorithm]);
+        let all = space.variants(&chosen.algorithm);
+        let is_only = all.is_ok_and(|all| all.each.len() == 1);
         // Other variants were timed in one order alone.
         if is_only {
             chosen.left_out.retain(|&one| one != LeftOut::Order);

@@ -35,7 +35,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     source: "Träff, circulant reduce-scatter and gather",
     rounds: "2 ceil(log2 p)",
     volume: "(p-1) m + at most ceil(log2 p)/2 m",
-    ..row::new("circulant-rsg", Kind::Reduce, plan).timed(time)
+    ..row::new("circulant-rsg", Kind::Reduce, plan).with_formula(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -32,7 +32,7 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     source: "Birkhoff 1946; preemptive open shop: Gonzalez, Sahni 1976",
     rounds: "r, at most one for each block and 2p more; beta d at least; equal blocks: as pairwise",
     same_as: pairwise::of_equal_blocks,
-    ..row::new("birkhoff", Kind::Alltoall, plan).timed(time)
+    ..row::new("birkhoff", Kind::Alltoall, plan).with_formula(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -25,7 +25,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     k_ported: true,
     source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
     rounds: "ceil(log_{k+1} p) on k ports (bi), up to 3 times that (uni)",
-    ..row::new("bruck", Kind::Allgather, plan).timed(time)
+    ..row::new("bruck", Kind::Allgather, plan).with_formula(time)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

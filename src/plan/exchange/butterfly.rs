@@ -32,7 +32,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
             ..x.whole(TABLE_III, x.l)
         })
     }),
-    ..row::new("butterfly", Kind::Reduce, plan).timed(time)
+    ..row::new("butterfly", Kind::Reduce, plan).with_formula(time)
 };
 
 pub(in crate::plan) const BROADCAST: Row = Row {

@@ -18,7 +18,7 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const ALLGATHER: Row = Row {
     source: "folklore",
     rounds: "floor(log2 p) (bi), 2 floor(log2 p) (uni), if p is not a power of two 2 more",
-    ..row::new("recursive-doubling", Kind::Allgather, plan).timed(time)
+    ..row::new("recursive-doubling", Kind::Allgather, plan).with_formula(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -28,7 +28,7 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     source: "König 1916; Vizing 1964; open shop: Gonzalez, Sahni 1976",
     rounds: "d, the most messages of a port (bi); at most d+2 (uni); equal blocks: as pairwise",
     same_as: pairwise::of_equal_blocks,
-    ..row::new("edge-colouring", Kind::Alltoall, plan).timed(time)
+    ..row::new("edge-colouring", Kind::Alltoall, plan).with_formula(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

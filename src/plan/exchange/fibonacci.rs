@@ -37,7 +37,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     ports: PortModels::Uni,
     source: "Entringer, Slater 1979; Even, Monien 1989",
     rounds: "the least k with F_(k-1) >= floor(p/2), about 1.44 log2 p + 1; p odd: at most 2 more",
-    ..row::new("fibonacci", Kind::Allgather, plan).timed(time)
+    ..row::new("fibonacci", Kind::Allgather, plan).with_formula(time)
 };
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = ALLGATHER.also(Kind::ReduceScatter);

@@ -38,7 +38,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     source: "oneport; gossip of Even, Monien 1989 with the sums of a census",
     rounds: "the least k with F_(k-1) >= floor(p/2), about 1.44 log2 p + 1; p odd: 2 more",
     volume: "about 0.72 p log2 p m",
-    ..row::new("fibonacci-census", Kind::Allreduce, plan).timed(time)
+    ..row::new("fibonacci-census", Kind::Allreduce, plan).with_formula(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

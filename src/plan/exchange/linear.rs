@@ -20,12 +20,12 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     source: "folklore",
     rounds: "2(p-1)",
     volume: "p m - m_0",
-    ..row::new("linear", Kind::Allgather, plan).timed(time)
+    ..row::new("linear", Kind::Allgather, plan).with_formula(time)
 };
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = ALLGATHER
     .also(Kind::ReduceScatter)
-    .timed(reduce_scatter_time);
+    .with_formula(reduce_scatter_time);
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     compose::plan(request, rounds)

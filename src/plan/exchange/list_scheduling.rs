@@ -32,7 +32,7 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     source: "list scheduling of open shops: Graham 1966; Bárány, Fiala 1982",
     rounds: "none; time at most twice that of the busiest port; equal blocks: as pairwise",
     same_as: pairwise::of_equal_blocks,
-    ..row::new("list-scheduling", Kind::Alltoall, plan).timed(time)
+    ..row::new("list-scheduling", Kind::Alltoall, plan).with_formula(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -24,7 +24,7 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     transfers: row::for_each_pair,
     source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
     rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p); on k ports ceil((p-1)/k), twice that (p odd: 2 ceil(p/k))",
-    ..row::planned_by("pairwise", Kind::Alltoall, Planner::Streamed(programs)).timed(time)
+    ..row::planned_by("pairwise", Kind::Alltoall, Planner::Streamed(programs)).with_formula(time)
 };
 
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {

@@ -27,7 +27,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     best_segment: BestSegment::Own(best_segment),
     source: "Träff, Ripke, Siebert, Balaji, Thakur, Gropp 2010",
     rounds: "(p-1) q for equal blocks, p+q-2 if one rank has all data",
-    ..row::new("pipelined-ring", Kind::Allgather, plan).timed(time)
+    ..row::new("pipelined-ring", Kind::Allgather, plan).with_formula(time)
 };
 
 fn plan(request: &Request) -> Result<Schedule> {

@@ -23,7 +23,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     source: "Rabenseifner 2004",
     rounds: "2 floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
     volume: "2(p-1) m",
-    ..row::new("rabenseifner", Kind::Allreduce, plan).timed(time)
+    ..row::new("rabenseifner", Kind::Allreduce, plan).with_formula(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -25,7 +25,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     source: "folklore; MPICH (recursive multiplying), radix k+1",
     rounds: "floor(log_{k+1} p) on k ports, if p is not a power of k+1 2 more (bi)",
     volume: "k n floor(log_{k+1} p) m + 2(p-n) m, n = (k+1)^floor(log_{k+1} p)",
-    ..row::new("recursive-multiplying", Kind::Allreduce, plan).timed(time)
+    ..row::new("recursive-multiplying", Kind::Allreduce, plan).with_formula(time)
 };
 
 /// The members into which all ranks are folded.

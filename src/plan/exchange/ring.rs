@@ -23,7 +23,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,
     source: "folklore",
     rounds: "p-1 (bi), 2(p-1) (uni, p even)",
-    ..row::planned_by("ring", Kind::Allgather, Planner::Streamed(programs)).timed(time)
+    ..row::planned_by("ring", Kind::Allgather, Planner::Streamed(programs)).with_formula(time)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

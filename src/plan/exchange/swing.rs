@@ -33,7 +33,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::parts_of_halves,
     source: "De Sensi et al. 2024 (Swing)",
     rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
-    ..row::planned_by("swing", Kind::Allgather, Planner::Streamed(programs)).timed(time)
+    ..row::planned_by("swing", Kind::Allgather, Planner::Streamed(programs)).with_formula(time)
 };
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = Row {

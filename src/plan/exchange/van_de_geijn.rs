@@ -34,7 +34,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     rounds: "2 ceil(log_{k+1} p) on k ports (bi), about 3 ceil(log_{k+1} p) (uni)",
     volume: "(p-1) m + about ceil(log2 p)/2 m",
     best_root: BestRoot::Search,
-    ..row::new("van-de-geijn", Kind::Reduce, plan).timed(time)
+    ..row::new("van-de-geijn", Kind::Reduce, plan).with_formula(time)
 };
 
 pub(in crate::plan) const RING_REDUCE: Row = Row {

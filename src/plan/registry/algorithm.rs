@@ -63,7 +63,7 @@ impl Eq for Algorithm {}
 impl Algorithm {
     /// Plans the request on its ports as they are, for its root or one that the planner takes.
     pub(in crate::plan) fn plan_on_ports(&self, request: &Request) -> Result<Planned> {
-        let algorithm = self.planning_row(request);
+        let algorithm = self.planning_algorithm(request);
         algorithm.accepts(request)?;
         algorithm.by_planner(request)
     }
@@ -71,7 +71,7 @@ impl Algorithm {
     /// The closed form of the time on the request's ports as they are, for costs that closed forms
     /// are stated for.
     pub(in crate::plan) fn closed_form_on_ports(&self, request: &Request) -> Option<f64> {
-        let algorithm = self.planning_row(request);
+        let algorithm = self.planning_algorithm(request);
         match algorithm.closed_form {
             ClosedForm::None => None,
             ClosedForm::Of(time) => time(&algorithm.effective(request)),
@@ -126,12 +126,17 @@ impl Algorithm {
     }
 
     /// The algorithm that plans `request`: this one, or another one with the same schedule.
-    #[doc(hidden)]
-    pub fn planning_row(&self, request: &Request) -> Algorithm {
+    pub(in crate::plan) fn planning_algorithm(&self, request: &Request) -> Algorithm {
         match (self.same_as)(request) {
-            Some(same) => Algorithm::of(same).planning_row(request),
+            Some(same) => Algorithm::of(same).planning_algorithm(request),
             None => self.clone(),
         }
+    }
+
+    /// The row of the algorithm that plans `request`.
+    #[doc(hidden)]
+    pub fn planning_row(&self, request: &Request) -> &'static Row {
+        self.planning_algorithm(request).row
     }
 
     /// Transfers of its schedule for `request`, at most: those of the row that plans it.

@@ -277,7 +277,7 @@ impl Row {
     }
 
     /// The row with this closed form of the time.
-    pub(in crate::plan) const fn timed(self, time: Formula) -> Row {
+    pub(in crate::plan) const fn with_formula(self, time: Formula) -> Row {
         Row {
             closed_form: ClosedForm::Of(time),
             ..self

@@ -4,12 +4,12 @@
 use std::ops::Deref;
 
 use super::found::{LeftOut, Method, Time};
-use super::space::{SegmentChoice, Space, TimesOf, variants};
+use super::space::{SegmentChoice, Space, Variants};
 use super::variant::Variant;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::Algorithm;
 
-/// A [`Variant`] with its time.
+/// A [`Variant`] with its time: a [`Settled`] one once that is known.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// The variant: algorithm, ports, root and segments.
@@ -77,35 +77,15 @@ pub enum Offer {
     Deferred(f64),
 }
 
-/// Variants to compare.
-pub type Variants<'a> = Box<dyn ExactSizeIterator<Item = Variant> + 'a>;
-
 /// What a search minimizes.
 pub trait Evaluator: Sync {
-    /// The variants of an algorithm of a space to compare. `settle` chooses their segments, unless
-    /// these are chosen first, since they are the same for all variants.
-    fn variants<'a>(
-        &'a self,
-        algorithm: &'a Algorithm,
-        space: &'a Space<'_>,
-    ) -> Result<Variants<'a>, Refusal> {
-        let request = space.request.clone().into_owned();
-        let all = variants(algorithm, request, &space.segments, TimesOf::Request)?;
-        Ok(Box::new(all))
+    /// The variants of an algorithm of a space to compare: all, unless some are known to be enough.
+    fn variants(&self, algorithm: &Algorithm, space: &Space<'_>) -> Result<Variants, Refusal> {
+        space.variants(algorithm)
     }
 
-    /// The variant with the segments to compare it with.
-    fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        let mut settled = segments.choose_for(variant, usize::MAX)?;
-        if settled.time.is_some_and(Time::is_upper_bound) {
-            if settled.variant.is_too_long_to_time() {
-                settled.variant.left_out.push(LeftOut::Time);
-            } else {
-                settled.time = None;
-            }
-        }
-        Ok(settled)
-    }
+    /// The variant with those of the `segments` to compare it with.
+    fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal>;
 
     /// The time of a variant; `None` if it is larger than `limit`, where that is quicker to find
     /// out.
@@ -134,6 +114,18 @@ pub trait Evaluator: Sync {
 pub struct Model;
 
 impl Evaluator for Model {
+    fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
+        let mut settled = segments.choose_for(variant, usize::MAX)?;
+        if settled.time.is_some_and(Time::is_upper_bound) {
+            if settled.variant.is_too_long_to_time() {
+                settled.variant.left_out.push(LeftOut::Time);
+            } else {
+                settled.time = None;
+            }
+        }
+        Ok(settled)
+    }
+
     fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
         let time = variant.time_or_infinity(limit);
         time.map_err(|error| variant.refusal(Reason::Planner(error)))

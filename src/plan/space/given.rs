@@ -4,14 +4,16 @@
 //! ```text
 //! Request::time                         the algorithm of this name
 //!   Algorithm::time                     the least of all
-//!     variants                          uses of the ports, and roots          space.rs
+//!     Space::variants                   uses of the ports, and roots          space.rs
 //!   * Variant::time                     as in the search, without a limit     variant.rs
 //! ```
 //!
 //! [`Request::plan`] times them in the same way if there are several, and plans the fastest.
 //! [`Request::plan_best`] searches: see `search.rs`.
 
-use super::space::{ONE_AT_LEAST, SegmentChoice, TimesOf, first_of_least, variants};
+use std::borrow::Cow;
+
+use super::space::{ONE_AT_LEAST, SegmentChoice, Space, first_of_least};
 use super::variant::Variant;
 use crate::error::{Error, Result};
 use crate::plan::Request;
@@ -68,9 +70,14 @@ impl Algorithm {
     fn variants_as_given(
         &self,
         request: &Request,
-    ) -> Result<impl ExactSizeIterator<Item = Variant> + use<'_>, Refusal> {
-        let segments = SegmentChoice::Given(request.segments.clone());
-        variants(self, request.clone(), &segments, TimesOf::Request)
+    ) -> Result<impl ExactSizeIterator<Item = Variant> + use<>, Refusal> {
+        let space = Space {
+            request: Cow::Borrowed(request),
+            algorithms: vec![self.clone()],
+            segments: SegmentChoice::Given(request.segments.clone()),
+            shares_ports: false,
+        };
+        Ok(space.variants(self)?.each)
     }
 
     fn fastest_variant(&self, request: &Request) -> Result<Variant> {

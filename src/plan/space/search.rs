@@ -94,9 +94,9 @@
 //!   [`Variant::planned_with`], which simulates both and takes the faster schedule. Planners that
 //!   take times themselves are listed at `Planner`.
 
-use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
+use super::evaluate::{Choice, Evaluator, Model, Offer, Settled};
 use super::found::{LeftOut, Time, is_better, with_rounding};
-use super::space::{ONE_AT_LEAST, Space, first_of_least};
+use super::space::{ONE_AT_LEAST, Space, Variants, first_of_least};
 use super::variant::ANY_TIME;
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
@@ -163,7 +163,7 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
         }
         let variants = evaluator.variants(&space.algorithms[i], space);
         let limit = with_rounding(best.0);
-        match variants.and_then(|all| fastest_within(all, space, evaluator, limit)) {
+        match variants.and_then(|all| fastest_within(all, evaluator, limit)) {
             Ok(settled) => add(i, settled, &mut best),
             Err(refusal) => refusals.push((i, refusal)),
         }
@@ -254,10 +254,11 @@ pub fn best_variant<E: Evaluator>(
     evaluator: &E,
 ) -> Result<Settled, Refusal> {
     let mut variants = evaluator.variants(algorithm, space)?;
-    if variants.len() > 1 {
-        return fastest_within(variants, space, evaluator, f64::INFINITY);
+    if variants.each.len() > 1 {
+        return fastest_within(variants, evaluator, f64::INFINITY);
     }
-    evaluator.settle(variants.next().expect(ONE_AT_LEAST), &space.segments)
+    let only = variants.each.next().expect(ONE_AT_LEAST);
+    evaluator.settle(only, &variants.segments)
 }
 
 /// The first of the fastest variants, with what was left out of any; not one of those that are
@@ -266,15 +267,14 @@ pub fn best_variant<E: Evaluator>(
 /// # Errors
 /// The refusal of the first variant if all are refused.
 fn fastest_within<E: Evaluator>(
-    variants: Variants<'_>,
-    space: &Space<'_>,
+    variants: Variants,
     evaluator: &E,
     limit: f64,
 ) -> Result<Settled, Refusal> {
     let mut least = limit;
     let mut left_out = Vec::new();
-    let timed = variants.map(|variant| {
-        let settled = evaluator.settle(variant, &space.segments);
+    let timed = variants.each.map(|variant| {
+        let settled = evaluator.settle(variant, &variants.segments);
         let settled = settled.and_then(|settled| with_time(settled, evaluator, least));
         let omitted = match &settled {
             Ok(settled) => &settled.variant.left_out[..],

@@ -53,12 +53,15 @@ impl SegmentChoice {
 /// The variants among which a search finds the fastest.
 #[derive(Debug, Clone)]
 pub struct Space<'a> {
-    /// The request, whose vector is whole. If its root is free, the root is searched for, too.
+    /// The request, whose vector is whole, or has the given segments. If its root is free, the root
+    /// is searched for, too.
     pub request: Cow<'a, Request>,
     /// The algorithms, those first that win a tie.
     pub algorithms: Vec<Algorithm>,
     /// The segments.
     pub segments: SegmentChoice,
+    /// Whether times depend on ports that nodes share, too: no planner knows the best root then.
+    pub shares_ports: bool,
 }
 
 impl<'a> Space<'a> {
@@ -78,6 +81,7 @@ impl<'a> Space<'a> {
             request: request.whole(),
             algorithms: algorithms.into_iter().cloned().collect(),
             segments: SegmentChoice::Best,
+            shares_ports: false,
         }
     }
 
@@ -135,56 +139,85 @@ impl<'a> Space<'a> {
 
 pub(super) const ONE_AT_LEAST: &str = "there is one variant at least";
 
-/// What the times of variants depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimesOf {
-    /// The request alone.
-    Request,
-    /// Ports that nodes share, too: no planner knows the best root with these.
-    NodePorts,
+/// The variants of an algorithm to compare, at least one, before their segments are chosen.
+#[allow(missing_debug_implementations, reason = "may be any iterator")]
+pub struct Variants {
+    /// Each variant.
+    pub each: Box<dyn ExactSizeIterator<Item = Variant>>,
+    /// The segments of all of them.
+    pub segments: SegmentChoice,
 }
 
-/// The variants of an algorithm for a request, for each use of the ports, for each root, before
-/// these `segments` are chosen for them.
-///
-/// # Errors
-/// The request is refused, or the search for the root would take too long and the planner takes
-/// none.
-pub fn variants<'a>(
-    algorithm: &'a Algorithm,
-    request: Request,
-    segments: &SegmentChoice,
-    times: TimesOf,
-) -> Result<impl ExactSizeIterator<Item = Variant> + use<'a>, Refusal> {
-    algorithm.accepts(&request)?;
-    let searches = match times {
-        TimesOf::Request => algorithm.searches_root(&request),
-        TimesOf::NodePorts => algorithm.has_free_root(&request),
-    };
-    let ranks = request.ranks;
-    let too_long = searches && algorithm.has_too_many_roots(&request, segments, times);
-    if too_long && !algorithm.takes_root(&request) {
-        return Err(algorithm.refusal(&request, Reason::FreeRoot { ranks }));
+impl Space<'_> {
+    /// The variants of an algorithm, for each use of the ports, for each root.
+    ///
+    /// # Errors
+    /// The request is refused, or the search for the root would take too long and the planner takes
+    /// none.
+    pub fn variants(&self, algorithm: &Algorithm) -> Result<Variants, Refusal> {
+        let (algorithm, request) = (algorithm.clone(), self.request.clone().into_owned());
+        algorithm.accepts(&request)?;
+        let searches = if self.shares_ports {
+            algorithm.has_free_root(&request)
+        } else {
+            algorithm.searches_root(&request)
+        };
+        let ranks = request.ranks;
+        let too_long = searches && self.has_too_many_roots(&algorithm);
+        if too_long && !algorithm.takes_root(&request) {
+            return Err(algorithm.refusal(&request, Reason::FreeRoot { ranks }));
+        }
+        let (uses, are_all) = algorithm.uses(&request);
+        let mut left_out = Vec::from_iter((!are_all).then_some(LeftOut::Ports));
+        let searches = searches && !too_long;
+        let some_roots = too_long || !searches && algorithm.tries_some_roots(&request);
+        left_out.extend(some_roots.then_some(LeftOut::Roots { ranks }));
+        let roots = if searches { ranks } else { 1 };
+        let each = (0..uses.len() * roots).map(move |i| {
+            let mut request = request.clone();
+            if request.root_free {
+                (request.root, request.root_free) = (i % roots, !searches);
+            }
+            Variant {
+                algorithm: algorithm.clone(),
+                request,
+                used: uses[i / roots],
+                left_out: left_out.clone(),
+                segments_found: None,
+            }
+        });
+        Ok(Variants {
+            each: Box::new(each),
+            segments: self.segments.clone(),
+        })
     }
-    let (uses, are_all) = algorithm.uses(&request);
-    let mut left_out = Vec::from_iter((!are_all).then_some(LeftOut::Ports));
-    let searches = searches && !too_long;
-    let some_roots = too_long || !searches && algorithm.tries_some_roots(&request);
-    left_out.extend(some_roots.then_some(LeftOut::Roots { ranks }));
-    let roots = if searches { ranks } else { 1 };
-    Ok((0..uses.len() * roots).map(move |i| {
-        let mut request = request.clone();
-        if request.root_free {
-            (request.root, request.root_free) = (i % roots, !searches);
+
+    /// Whether evaluating all roots takes too long. Given segments count as they are, a search for
+    /// them as some schedules of some segments. Where the planner takes no root, and the request
+    /// would be refused, a search does not count, nor do given segments that it might have found.
+    fn has_too_many_roots(&self, algorithm: &Algorithm) -> bool {
+        let request = &self.request;
+        let ranks = request.ranks;
+        let takes_root = algorithm.takes_root(request);
+        let searches = takes_root && algorithm.segmented && !self.shares_ports;
+        let found = |count: usize| count.saturating_mul(ranks) <= search::MAX_SIMULATED;
+        let (schedules, count) = match self.segments.known().map(Segments::count) {
+            Some(count) if takes_root || !found(count) => (1, count),
+            None if searches => (search::SCHEDULES, request.elements().min(search::SEGMENTS)),
+            _ => (1, 1),
+        };
+        let planning_row = algorithm.planning_row(request);
+        let mut work = planning_row.work(ranks, count, schedules);
+        if takes_root {
+            work = work.saturating_mul(search::TABLE_BYTES_OF_STEP);
+            // The trees on a heterogeneous platform take that much.
+            if request.cost.links().is_some() {
+                work = work.saturating_add((ranks as u64).saturating_pow(4));
+            }
         }
-        Variant {
-            algorithm: algorithm.clone(),
-            request,
-            used: uses[i / roots],
-            left_out: left_out.clone(),
-            segments_found: None,
-        }
-    }))
+        let work = work.saturating_add((planning_row.tables)(ranks));
+        work.saturating_mul(ranks as u64) > search::MAX_WORK_OF_ROOTS
+    }
 }
 
 /// Which ports are used.
@@ -192,7 +225,7 @@ impl Algorithm {
     /// The uses of the request's ports to compare, the preferred one first, and whether they are
     /// all.
     pub(super) fn uses(&self, request: &Request) -> (Vec<Ports>, bool) {
-        let algorithm = self.planning_row(request);
+        let algorithm = self.planning_algorithm(request);
         let (ports, max) = (request.ports, algorithm.max_uses(request));
         let mut uses = vec![algorithm.ports.preferred(ports)];
         if ports.validate().is_err() {
@@ -239,37 +272,6 @@ impl Algorithm {
 
 /// Which root is taken where the request leaves it open.
 impl Algorithm {
-    /// Whether evaluating all roots takes too long. Given segments count as they are, a search for
-    /// them as some schedules of some segments. Where the planner takes no root, and the request
-    /// would be refused, a search does not count, nor do given segments that it might have found.
-    fn has_too_many_roots(
-        &self,
-        request: &Request,
-        segments: &SegmentChoice,
-        times: TimesOf,
-    ) -> bool {
-        let ranks = request.ranks;
-        let takes_root = self.takes_root(request);
-        let searches = takes_root && self.segmented && times == TimesOf::Request;
-        let found = |count: usize| count.saturating_mul(ranks) <= search::MAX_SIMULATED;
-        let (schedules, count) = match segments.known().map(Segments::count) {
-            Some(count) if takes_root || !found(count) => (1, count),
-            None if searches => (search::SCHEDULES, request.elements().min(search::SEGMENTS)),
-            _ => (1, 1),
-        };
-        let planning_row = self.planning_row(request);
-        let mut work = planning_row.work(ranks, count, schedules);
-        if takes_root {
-            work = work.saturating_mul(search::TABLE_BYTES_OF_STEP);
-            // The trees on a heterogeneous platform take that much.
-            if request.cost.links().is_some() {
-                work = work.saturating_add((ranks as u64).saturating_pow(4));
-            }
-        }
-        let work = work.saturating_add((planning_row.tables)(ranks));
-        work.saturating_mul(ranks as u64) > search::MAX_WORK_OF_ROOTS
-    }
-
     /// Whether the planner takes a root by itself if it is free.
     fn takes_root(&self, request: &Request) -> bool {
         match self.best_root {

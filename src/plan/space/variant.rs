@@ -182,7 +182,8 @@ impl Variant {
     }
 
     /// The refusal of it for `reason`.
-    pub(super) fn refusal(&self, reason: Reason) -> Refusal {
+    #[doc(hidden)]
+    pub fn refusal(&self, reason: Reason) -> Refusal {
         self.algorithm.refusal(&self.request, reason)
     }
 

@@ -53,7 +53,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     }),
     ..row::planned_by("binary", Kind::Reduce, Planner::Reduction(reduction))
         .segmented()
-        .timed(time)
+        .with_formula(time)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");

@@ -22,7 +22,8 @@ pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,
     source: "De Sensi et al. 2025 (Bine trees)",
     rounds: "ceil(log2 p)",
-    ..row::planned_by("bine", Kind::Reduce, Planner::Reduction(reduction)).timed(binomial::time)
+    ..row::planned_by("bine", Kind::Reduce, Planner::Reduction(reduction))
+        .with_formula(binomial::time)
 };
 
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {

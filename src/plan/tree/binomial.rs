@@ -25,7 +25,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
             ..x.whole(table, x.l)
         })
     }),
-    ..row::planned_by("binomial", Kind::Reduce, Planner::Reduction(reduction)).timed(time)
+    ..row::planned_by("binomial", Kind::Reduce, Planner::Reduction(reduction)).with_formula(time)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2 ceil(log2 p)");

@@ -38,7 +38,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     rounds: "4 ceil(log2(p+2))-7+3(q-1) for p = 2^h-2; at most, for others",
     volume: "2(p-1) m",
     published: Some(published),
-    ..row::new("dual-root", Kind::Allreduce, plan).timed(time)
+    ..row::new("dual-root", Kind::Allreduce, plan).with_formula(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

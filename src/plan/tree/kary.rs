@@ -25,7 +25,7 @@ pub(in crate::plan) const BROADCAST: Row = Row {
     rounds: "D+q-1 (bi), D = ceil(log_k((k-1)p+1))-1 on k > 1 ports, p-1 on one",
     ..row::new("kary", Kind::Broadcast, broadcast)
         .segmented()
-        .timed(broadcast_time)
+        .with_formula(broadcast_time)
 };
 
 pub(in crate::plan) const REDUCE: Row = Row {

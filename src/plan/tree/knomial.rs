@@ -25,7 +25,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     k_ported: true,
     source: "folklore; MPICH, Open MPI (knomial), radix k+1",
     rounds: "ceil(log_{k+1} p) on k ports",
-    ..row::new("knomial", Kind::Reduce, plan).timed(time)
+    ..row::new("knomial", Kind::Reduce, plan).with_formula(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -17,7 +17,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     transfers: |p, _| p,
     source: "folklore",
     rounds: "p-1",
-    ..row::planned_by("linear", Kind::Reduce, Planner::Reduction(reduction)).timed(time)
+    ..row::planned_by("linear", Kind::Reduce, Planner::Reduction(reduction)).with_formula(time)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2(p-1)");

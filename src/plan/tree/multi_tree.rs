@@ -36,7 +36,7 @@ pub(in crate::plan) const BROADCAST: Row = Row {
     min_rounds: levels,
     ..row::new("multi-tree", Kind::Broadcast, plan)
         .segmented()
-        .timed(time)
+        .with_formula(time)
 };
 
 pub(in crate::plan) const REDUCE: Row = Row {

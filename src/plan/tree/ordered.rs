@@ -25,7 +25,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
     max_ranks_with_links: Some(MAX_LINKED),
     best_root: BestRoot::Own,
-    ..row::new("ordered", Kind::Reduce, |request| along(tree, request)).timed(binomial::time)
+    ..row::new("ordered", Kind::Reduce, |request| along(tree, request)).with_formula(binomial::time)
 };
 
 pub(in crate::plan) const BROADCAST: Row = REDUCE.also(Kind::Broadcast);

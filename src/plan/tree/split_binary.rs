@@ -22,7 +22,7 @@ pub(in crate::plan) const BROADCAST: Row = Row {
     rounds: "q+2(N-2) and one of m/2 (bi, p = 2^N-1, q even)",
     ..row::new("split-binary", Kind::Broadcast, plan)
         .segmented()
-        .timed(time)
+        .with_formula(time)
 };
 
 pub(in crate::plan) const REDUCE: Row = Row {

@@ -55,7 +55,7 @@ pub(super) fn time_all(
     let all = task.side_by_side(&task.algorithms, Some(&progress), |share, algorithm| {
         let variant = share.variant_of(algorithm)?;
         timed(task, &variant, &progress, &bounds)
-            .map_err(|error| algorithm.refusal(&variant.request, Reason::Planner(error)))
+            .map_err(|error| variant.refusal(Reason::Planner(error)))
     });
     progress.finish();
     let (mut planned, mut skipped) = (Vec::new(), Vec::new());
@@ -114,11 +114,7 @@ fn timed(
     let (algorithm, request) = (&variant.algorithm, &variant.request);
     let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
     progress.begin(&algorithm.name(), bar_length(variant));
-    let planned = if task.streams(variant) {
-        variant.planned()?
-    } else {
-        Planned::Stored(task.plan(variant)?)
-    };
+    let planned = task.to_time(variant)?;
     let timed = planned.timed(cost, |more| progress.add(more))?;
     let info = ScheduleInfo::planned(task, variant, planned.collective().root());
     let levels = match &planned {

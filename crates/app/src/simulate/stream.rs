@@ -1,6 +1,7 @@
 //! Timing of long schedules, which are not stored, step by step.
 
-use oneport::internal::budget::quick::{MAX_STORED, MIN_STREAMED_RANKS};
+use oneport::internal::budget::quick::MIN_STREAMED_RANKS;
+use oneport::plan::refusal::Reason;
 use oneport::plan::registry::Planned;
 
 use super::SimulateArgs;
@@ -20,30 +21,14 @@ pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input
         return Ok(None);
     }
     let mut task = PlanTask::new(common, kind, caller)?;
-    let asked = task.request.clone();
-    let is_long = |algorithm: &Algorithm, segments| {
-        let planning_row = algorithm.planning_row(&asked);
-        planning_row.is_streamed() && (planning_row.transfers)(asked.ranks(), segments) > MAX_STORED
-    };
-    // The best number of segments is not known yet. With the largest possible number the schedule
-    // may be long.
-    let segments = task.segments.known();
-    let segments = segments.map_or(task.request.elements().max(1), Segments::count);
-    let may_be_long = task.algorithms.iter().any(|a| is_long(a, segments));
-    task.timed_only = may_be_long.then_some(Timing::Chosen);
+    task.timed_only = Some(Timing::Chosen);
     let variant = task.choose_aloud()?;
-    let request = &variant.request;
-    if !(task.streams(&variant) && is_long(&variant.algorithm, request.get_segments().count())) {
-        let mut input = Input::planned_by(&task, variant).map_err(Error::from)?;
-        input.print_warnings(common, caller)?;
-        return Ok(Some(input.map(Planned::Stored)));
-    }
-    let schedule = variant.planned()?;
-    let collective = schedule.collective();
-    let several = schedule.uses_several_ports();
-    warnings_about(common, &collective, schedule.ports(), several, caller);
+    let planned = task.to_time(&variant);
+    let planned = planned.map_err(|error| Error::from(variant.refusal(Reason::Planner(error))))?;
+    let (collective, several) = (planned.collective(), planned.uses_several_ports());
+    warnings_about(common, &collective, planned.ports(), several, caller);
     let root = collective.root();
-    Ok(Some(Input::of(&task, variant, schedule, root)))
+    Ok(Some(Input::of(&task, variant, planned, root)))
 }
 
 /// Whether the options ask only for results that streaming provides, for enough ranks.

@@ -14,7 +14,8 @@
 //!       ? best_first                    else, with TaskEvaluator
 //!       in_common_order                 of several algorithms
 //!       note_left_out
-//!     PlanTask::plan                    the schedule; streamed by stream::input if it is long
+//!   ? PlanTask::to_time                 the schedule, of stream::input: streamed if it is long
+//!   ? PlanTask::plan                    else, of Common::input: stored
 //!   Planned::timed                      the time that is shown
 //!
 //! CompareJob::of                        compare                               compare.rs
@@ -23,7 +24,8 @@
 //!     * TaskEvaluator::variant_of       each algorithm
 //!         best_variant                  the time of one that has no other is not needed yet
 //!       timed
-//!         Planned::timed                stored first unless PlanTask::streams
+//!         PlanTask::to_time             the schedule, streamed or stored
+//!         Planned::timed
 //!     fastest_first
 //! ```
 //!
@@ -31,8 +33,8 @@
 //!
 //! - It looks at memory and progress, and times schedules of any length, or refuses them, where
 //!   `Model` may have an upper bound.
-//! - Where nodes share ports it times stored schedules, and searches for segments as if they shared
-//!   none, before the root where it can (`chooses_segments_first`).
+//! - Where nodes share ports it times stored schedules, tries all roots, and searches for segments
+//!   as if they shared none, once for all roots where it can (`has_same_segments_for_all_roots`).
 //! - Sums of floats may have two forms. The one with the same bits on all ranks is taken where it
 //!   takes less time, of each variant if computation overlaps communication and it is quick to tell
 //!   (`in_faster_order`), and where it takes as much model time, of the one that is chosen among
@@ -63,8 +65,8 @@ use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::space::{
-    Evaluator, Offer, SegmentChoice, Settled, Space, Time, TimesOf, Variant, Variants,
-    best_variant, is_better, variants,
+    Evaluator, Offer, SegmentChoice, Settled, Space, Time, Variant, Variants, best_variant,
+    is_better,
 };
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -81,6 +83,7 @@ impl PlanTask {
     ) -> Space<'_> {
         Space {
             segments: self.segments.clone(),
+            shares_ports: self.node_ports.is_some(),
             ..Space::among(algorithms, &self.request)
         }
     }
@@ -202,52 +205,41 @@ pub(crate) struct TaskEvaluator<'t> {
 }
 
 impl Evaluator for TaskEvaluator<'_> {
-    fn variants<'a>(
-        &'a self,
-        algorithm: &'a Algorithm,
-        space: &'a Space<'_>,
-    ) -> Result<Variants<'a>, Refusal> {
+    fn variants(&self, algorithm: &Algorithm, space: &Space<'_>) -> Result<Variants, Refusal> {
         self.shows(algorithm);
-        let times = match self.task.node_ports {
-            None => TimesOf::Request,
-            Some(_) => TimesOf::NodePorts,
-        };
-        if !self.chooses_segments_first() {
-            let request = space.request.clone().into_owned();
-            let all = variants(algorithm, request, &space.segments, times)?;
-            return Ok(Box::new(all));
+        if !self.has_same_segments_for_all_roots() {
+            return space.variants(algorithm);
         }
         algorithm.accepts(&space.request)?;
         let open = Variant::of(algorithm, &space.request);
         let known = self.with_chosen_segments(open, &space.segments)?.variant;
-        let segments = SegmentChoice::Given(known.request.get_segments().clone());
-        let all = variants(algorithm, known.request, &segments, times)?;
-        Ok(Box::new(all.map(move |mut one| {
+        let space = Space {
+            segments: SegmentChoice::Given(known.request.get_segments().clone()),
+            ..space.clone()
+        };
+        let Variants { each, segments } = space.variants(algorithm)?;
+        let each = Box::new(each.map(move |mut one| {
             one.left_out.extend(&known.left_out);
             one.segments_found = known.segments_found;
             one
-        })))
+        }));
+        Ok(Variants { each, segments })
     }
 
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        let settled = if self.chooses_segments_first() {
-            Settled::new(variant, None)
-        } else {
-            self.with_chosen_segments(variant, segments)?
-        };
+        let settled = self.with_chosen_segments(variant, segments)?;
         Ok(self.in_faster_order(settled))
     }
 
     fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
         self.shows(&variant.algorithm);
-        let (algorithm, request) = (&variant.algorithm, &variant.request);
         let steps = steps(variant);
         if self.task.streams(variant) && steps > size::MAX_STEPS && variant.closed_form().is_none()
         {
-            return Err(algorithm.refusal(request, Reason::TooLongToTime { steps }));
+            return Err(variant.refusal(Reason::TooLongToTime { steps }));
         }
         self.model_time(variant, limit)
-            .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))
+            .map_err(|error| variant.refusal(Reason::Planner(error)))
     }
 
     fn min_time(&self, variant: &Variant) -> f64 {
@@ -273,10 +265,9 @@ impl TaskEvaluator<'_> {
         Ok(best_variant(&space, algorithm, self)?.variant)
     }
 
-    /// Whether segments are chosen before the root: by `variants`, so that `settle` leaves them as
-    /// they are. Where links cost the same and all ranks arrive together, the same ones are best
-    /// for all roots.
-    fn chooses_segments_first(&self) -> bool {
+    /// Whether the same segments are best for all roots, so that they are searched for once: links
+    /// cost the same, and all ranks arrive together.
+    fn has_same_segments_for_all_roots(&self) -> bool {
         let (request, cost) = (&self.task.request, self.task.request.get_cost());
         let alike = cost.links().is_none() && cost.last_arrival() == 0.0;
         let is_single = request.get_free_root() && request.get_ports().k() == 1;
@@ -324,6 +315,7 @@ impl TaskEvaluator<'_> {
             settled.variant.left_out.push(LeftOut::Order);
             return settled;
         }
+        // What cannot be timed is not taken, or refused when the search asks for its time.
         let time_of = |variant| self.model_time(variant, f64::INFINITY).ok().flatten();
         let known = settled.time.map(Time::value);
         let time = known.or_else(|| time_of(&settled.variant));
@@ -362,7 +354,7 @@ impl TaskEvaluator<'_> {
                 steps,
                 max_steps: size::MAX_STEPS,
             };
-            return Err(algorithm.refusal(request, reason));
+            return Err(variant.refusal(reason));
         }
         let what = describe(&algorithm.name(), ranks, segments, steps);
         let [ranks, segments] = [ranks, segments].map(|n| n as u128);
@@ -375,6 +367,6 @@ impl TaskEvaluator<'_> {
         bytes += u128::from(steps) * u128::from(bytes_per_step);
         bytes += u128::from((planning_row.tables)(request.ranks()));
         fits_memory(&what, bytes * self.at_once as u128, LARGE_SCHEDULE)
-            .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
+            .map_err(|message| variant.refusal(Reason::Memory(message)))
     }
 }

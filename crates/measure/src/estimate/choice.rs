@@ -91,17 +91,16 @@ pub fn choose_native_among<'a>(
 /// The time of a native run by estimate. Ports and root are those that are best in the model; its
 /// spaces have the best segments alone, which it looks for itself.
 impl Evaluator for CoreModel {
-    fn variants<'a>(
-        &'a self,
-        algorithm: &'a Algorithm,
-        space: &'a Space<'_>,
-    ) -> Result<Variants<'a>, Refusal> {
+    fn variants(&self, algorithm: &Algorithm, space: &Space<'_>) -> Result<Variants, Refusal> {
         if self.cores == 0 {
             let error = Error::usage("an estimate needs at least one core");
             return Err(algorithm.refusal(&space.request, Reason::Planner(error)));
         }
         let in_model = with_best_segments(algorithm, &space.request)?;
-        Ok(Box::new(std::iter::once(in_model.variant)))
+        Ok(Variants {
+            each: Box::new(std::iter::once(in_model.variant)),
+            segments: SegmentChoice::Best,
+        })
     }
 
     /// The numbers of segments that are compared are powers of two up to the best in the model.
@@ -132,9 +131,7 @@ impl Evaluator for CoreModel {
         let time = variant
             .plan()
             .and_then(|schedule| estimate_best(&schedule, cost, self));
-        time.map(Some).map_err(|error| {
-            let reason = Reason::Planner(error);
-            variant.algorithm.refusal(&variant.request, reason)
-        })
+        time.map(Some)
+            .map_err(|error| variant.refusal(Reason::Planner(error)))
     }
 }
