@@ -74,12 +74,8 @@ fn levels(p: usize, k: usize) -> usize {
     levels
 }
 
-/// The trees, over numbers of ranks from the root on.
-struct Trees {
-    count: usize,
-    /// The edges of all trees, in each from the top down.
-    edges: Vec<PortEdge>,
-}
+/// The trees, over numbers of ranks from the root on: of each its edges from the top down.
+struct Trees(Vec<Vec<PortEdge>>);
 
 struct PortEdge {
     tree: usize,
@@ -120,10 +116,7 @@ impl Trees {
             }
             edges(p, tree, &parents)
         };
-        Trees {
-            edges: (0..count).flat_map(tree).collect(),
-            count,
-        }
+        Trees((0..count).map(tree).collect())
     }
 
     /// The messages of a broadcast, round by round.
@@ -134,20 +127,37 @@ impl Trees {
         if request.kind == Kind::Reduce {
             cut_from_the_end(&mut segments);
         }
+        let q = segments.len();
         let rank = move |v: usize| (v + root) % ranks;
-        (0..self.count_rounds(segments.len())).map(move |t| {
+        (0..self.count_rounds(q)).map(move |t| {
             let message = |e: &PortEdge| {
-                let segment = segments.get(t.checked_sub(e.level)? * self.count + e.tree)?;
-                let message = Message::new(rank(e.parent), rank(e.child), *segment);
-                Some(message.on_ports([e.port, e.tree]))
+                let segment = segments[(t - e.level) * self.0.len() + e.tree];
+                let message = Message::new(rank(e.parent), rank(e.child), segment);
+                message.on_ports([e.port, e.tree])
             };
-            self.edges.iter().filter_map(message).collect()
+            let busy = self.0.iter().flat_map(|edges| self.busy(edges, q, t));
+            busy.map(message).collect()
         })
     }
 
+    /// The edges of a tree that carry one of `q` segments in round `t`: on one port there may be as
+    /// many levels as ranks, and as many rounds.
+    fn busy<'e>(&self, edges: &'e [PortEdge], q: usize, t: usize) -> &'e [PortEdge] {
+        let segments = self.segments_of(edges[0].tree, q);
+        let done = edges.partition_point(|e| e.level + segments <= t);
+        let begun = edges.partition_point(|e| e.level <= t);
+        &edges[done..begun]
+    }
+
+    /// How many of `q` segments travel in a tree.
+    fn segments_of(&self, tree: usize, q: usize) -> usize {
+        (q - tree).div_ceil(self.0.len())
+    }
+
     fn count_rounds(&self, q: usize) -> usize {
-        let end = |e: &PortEdge| e.level + (q - e.tree).div_ceil(self.count);
-        self.edges.iter().map(end).max().unwrap_or(0)
+        let last = self.0.iter().filter_map(|edges| edges.last());
+        let end = |e: &PortEdge| e.level + self.segments_of(e.tree, q);
+        last.map(end).max().unwrap_or(0)
     }
 }
 
