@@ -12,7 +12,8 @@
 //!
 //! A rank sends its own pieces to the next one, then what it receives from the rank before it, in
 //! the order of arrival: the blocks of ranks `r-1, r-2, ...`. Pieces arrive at their final
-//! position.
+//! position. Its list has one receive and one send in turn, as they take place, so that a
+//! simulation looks at few steps at a time.
 //!
 //! Example, `p = 3`, blocks of 2, 0, 0 elements, two segments: 0→1 the first element; 0→1 the
 //! second and 1→2 the first; 1→2 the second.
@@ -42,16 +43,19 @@ fn plan(request: &Request) -> Result<Schedule> {
     };
     for r in 0..p {
         let (next, before) = ((r + 1) % p, (r + p - 1) % p);
-        for piece in pieces(blocks[r]).take_while(|_| p > 1) {
-            b.step(r, Step::send(next, piece));
-        }
-        for back in 1..p {
-            let owner = (r + p - back) % p;
-            for piece in pieces(blocks[owner]) {
-                b.step(r, Step::recv(before, piece));
-                if next != owner {
-                    b.step(r, Step::send(next, piece));
-                }
+        let from = |back: usize| pieces(blocks[(r + p - back) % p]);
+        // The block of the next rank comes last, and is not sent.
+        let mut sent = (0..p - 1).flat_map(from);
+        let mut received = (1..p).flat_map(from);
+        loop {
+            let (arriving, leaving) = (received.next(), sent.next());
+            if arriving.is_none() && leaving.is_none() {
+                break;
+            }
+            let arriving = arriving.map(|piece| Step::recv(before, piece));
+            let leaving = leaving.map(|piece| Step::send(next, piece));
+            for step in arriving.into_iter().chain(leaving) {
+                b.step(r, step);
             }
         }
     }
