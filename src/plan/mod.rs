@@ -10,8 +10,9 @@
 //! The header of a planner's file gives its source, the algorithm, and of ports, rounds, model
 //! time, volume, scratch and restrictions what its row in the registry does not state. `plan`
 //! stores the schedule of a request, `reduction` or `programs` generate it on demand, and `time` is
-//! the closed form of its model time. Callers use them through the [`registry`]: [`Request::plan`],
-//! [`Algorithm::planned`] and [`Algorithm::closed_form`].
+//! the closed form of its model time: a formula, or an evaluator of the plan. Callers use them
+//! through the [`registry`]: [`Request::plan`], [`Algorithm::planned`] and
+//! [`Algorithm::closed_form`].
 //!
 //! - *Shapes*, for `p` ranks and `m` elements: the buffer of a rank holds the vector (broadcast,
 //!   multicast, reduce, allreduce, scan, reduce_scatter), its own vector followed by the result

@@ -1,5 +1,6 @@
 //! A validated planning task: a collective, its vector, the machine and the candidate algorithms.
 
+mod choice;
 mod evaluation;
 mod family;
 mod selection;
@@ -9,14 +10,12 @@ use anyhow::{Result, bail, ensure};
 use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
 use oneport::internal::budget::quick;
 use oneport::internal::budget::size::MAX_STEPS;
-use oneport::plan::choose::LeftOut;
-use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{Algorithm, Planned};
-use oneport::plan::space::{Ranking, SegmentChoice, Variant, best_first, is_better};
+use oneport::plan::space::{SegmentChoice, Variant};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
-use oneport_measure::estimate::{self, CoreModel};
+use oneport_measure::estimate::CoreModel;
 
-pub(crate) use self::evaluation::left_out_texts;
+pub(crate) use self::choice::left_out_texts;
 pub(crate) use self::family::take_measured_tree;
 pub(crate) use self::selection::algorithms;
 use crate::args::Common;
@@ -25,7 +24,6 @@ use crate::blocks::Listed;
 use crate::caller::Caller;
 use crate::forms::{AlgorithmNames, Root};
 use crate::nodes::NodePorts;
-use crate::progress::WorkBar;
 use crate::units::Unit;
 
 const DEFAULT_RANKS: usize = 8;
@@ -215,80 +213,6 @@ impl PlanTask {
     pub(crate) fn plan(&self, variant: &Variant) -> oneport::Result<Schedule> {
         let schedule = self.planned(variant)?.materialize()?;
         schedule.with_name(variant.algorithm.name())
-    }
-
-    /// The variant of `algorithm` to plan. A refusal if the algorithm does not accept the request,
-    /// or its schedule is too large.
-    pub(crate) fn variant_of(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
-        self.evaluation(None).variant_of(algorithm)
-    }
-
-    /// As [`choose`](Self::choose), and says what the search left out.
-    pub(crate) fn choose_aloud(&self) -> Result<Variant> {
-        let mut variant = self.choose()?;
-        if self.auto {
-            variant = self.in_common_order(variant);
-        }
-        self.note_left_out([&variant]);
-        Ok(variant)
-    }
-
-    /// The form that gives all ranks the same bits of sums of floats, if it takes no more time, up
-    /// to rounding. One that takes less is what [`settle`](TaskEvaluator::settle) has already,
-    /// unless it is too long to be timed for each algorithm. A form that cannot be timed does not
-    /// replace the chosen one, whose planning says what is wrong with it.
-    fn in_common_order(&self, variant: Variant) -> Variant {
-        let time = |variant: &Variant| self.model_time(variant).ok().flatten();
-        let same = self.with_same_bits(&variant);
-        let timed = same.and_then(|same| Some((!is_better(time(&variant)?, time(&same)?), same)));
-        let Some((as_fast, same)) = timed else {
-            return variant;
-        };
-        let mut chosen = if as_fast { same } else { variant };
-        let space = self.space([&chosen.algorithm]);
-        let all = space.variants(&chosen.algorithm);
-        let is_only = all.is_ok_and(|all| all.each.len() == 1);
-        // Other variants were timed in one order alone.
-        if is_only {
-            chosen.left_out.retain(|&one| one != LeftOut::Order);
-        }
-        chosen
-    }
-
-    /// The form of a variant that gives all ranks the same bits of sums of floats, if it is another
-    /// one.
-    fn with_same_bits(&self, variant: &Variant) -> Option<Variant> {
-        let agrees = self.sums_floats && variant.algorithm.agrees_if_asked(&variant.request);
-        agrees.then(|| {
-            let mut same = variant.clone();
-            same.request = same.request.same_bits(true);
-            same
-        })
-    }
-
-    /// Returns the fastest variant by model time (for a native run on known cores, by estimate).
-    pub(crate) fn choose(&self) -> Result<Variant> {
-        if let Some(core_model) = self.on_cores() {
-            let ranking =
-                estimate::choose_native_among(&self.algorithms, &self.request, core_model);
-            // On any error, the choice by model time reports it.
-            let applies = |ranking: &Ranking| !self.named || ranking.refusals.is_empty();
-            let ranking = ranking.ok().filter(applies);
-            if let Some(choice) = ranking.and_then(|ranking| ranking.best(None).ok()) {
-                return Ok(choice.variant);
-            }
-        }
-        let candidates = self.candidates();
-        if let [one] = candidates[..] {
-            return Ok(self.variant_of(one).map_err(Error::from)?);
-        }
-        let progress = WorkBar::new(&self.caller, 0, "choosing the fastest: timing {msg}");
-        let ranking = best_first(&self.space(candidates), &self.evaluation(Some(&progress)));
-        progress.finish();
-        if let Some(refusal) = ranking.refusals.first().filter(|_| self.named) {
-            return Err(Error::from(refusal.clone()).into());
-        }
-        Ok(ranking.best(None)?.variant)
     }
 }
 

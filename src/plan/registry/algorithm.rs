@@ -74,7 +74,7 @@ impl Algorithm {
         let algorithm = self.planning_algorithm(request);
         match algorithm.closed_form {
             ClosedForm::None => None,
-            ClosedForm::Of(time) => time(&algorithm.effective(request)),
+            ClosedForm::Of(time) | ClosedForm::OfPlan(time) => time(&algorithm.effective(request)),
             ClosedForm::ReduceThenBroadcast(time) => {
                 let request = request.clone().root(0);
                 Some(time(&request)? + time(&request.without_computation())?)

@@ -95,6 +95,8 @@ pub(in crate::plan) enum ClosedForm {
     /// There is none.
     None,
     Of(Formula),
+    /// The time of the plan, which is made for that: it takes as long as planning.
+    OfPlan(Formula),
     /// The formula of a reduction to rank 0, then again without computation: a broadcast.
     ReduceThenBroadcast(Formula),
 }

@@ -25,9 +25,10 @@ pub struct Best {
 }
 
 impl Variant {
-    /// The best segments of this variant (see [`with_best_segments`]), for a memory that holds
-    /// schedules of at most `max_transfers` transfers: of several segments it simulates none of
-    /// more. What it finds may have more where a formula gives the time.
+    /// The best segments of this variant of an algorithm that splits the vector (see
+    /// [`with_best_segments`]), for a memory that holds schedules of at most `max_transfers`
+    /// transfers: of several segments it simulates none of more. What it finds may have more where
+    /// a formula gives the time.
     ///
     /// [`with_best_segments`]: crate::plan::choose::with_best_segments
     pub(in crate::plan) fn best_segments(&self, max_transfers: usize) -> Result<Best> {
@@ -48,7 +49,7 @@ impl Variant {
     fn best_both_ways(&self, first: Best, max_transfers: usize) -> Result<Best> {
         let elements = self.request.elements();
         let first = TriedSegments::new(self, max_transfers).timed(first)?;
-        if !self.algorithm.segmented || elements <= 1 || self.request.ranks < 2 {
+        if elements <= 1 || self.request.ranks < 2 {
             return Ok(first);
         }
         let mut trial = TriedSegments::new(self, max_transfers);
@@ -89,7 +90,7 @@ fn best_on_used_ports(variant: &Variant, max_transfers: usize) -> Result<Best> {
     let (algorithm, request) = (&variant.algorithm, &variant.request);
     let m = request.elements();
     let mut trial = TriedSegments::new(variant, max_transfers);
-    if !algorithm.segmented || m <= 1 || request.ranks < 2 {
+    if m <= 1 || request.ranks < 2 {
         trial.try_size(m.max(1))?;
         return trial.best(Method::Whole);
     }
@@ -234,8 +235,9 @@ impl TriedSegments {
     /// those found `first`, which may take a share of the search. Returns the best.
     fn refine(&mut self, first: Best) -> Result<Best> {
         let (m, ranks) = (self.variant.request.elements(), self.variant.request.ranks);
+        let planning_row = self.variant.algorithm.planning_row(&self.variant.request);
         // On average a split has half as many segments as there are elements.
-        let work = (self.variant.algorithm.transfers)(ranks, m).saturating_mul(m.div_ceil(2));
+        let work = (planning_row.transfers)(ranks, m).saturating_mul(m.div_ceil(2));
         let mut method = first.method;
         let splits: Vec<_> = if work <= search::MAX_EXHAUSTIVE {
             method = Method::Exhaustive;

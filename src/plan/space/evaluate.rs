@@ -1,5 +1,6 @@
-//! [`Evaluator`]: what a search minimizes. [`Model`] is the time in the request's cost model; a
-//! native run has an estimate of its own, in `oneport_measure::estimate`.
+//! [`Evaluator`]: what a search minimizes. [`Model`] is the time in the request's cost model; so is
+//! `TaskEvaluator` of the commands, within their memory and on ports that nodes share. A native run
+//! has an estimate of its own, in `oneport_measure::estimate`.
 
 use std::ops::Deref;
 

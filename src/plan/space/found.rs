@@ -6,7 +6,11 @@ use std::fmt;
 /// How segments were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The whole vector is the only segment: the algorithm does not split it, or nothing is moved.
+    /// The whole vector is the only segment: it has one element at most, there is one rank, or the
+    /// row knows that parts gain nothing. In a [`BestSizes`], also that the algorithm does not
+    /// split it.
+    ///
+    /// [`BestSizes`]: crate::plan::segments::BestSizes
     Whole,
     /// The closed form's optimum, rounded to the better of its integer neighbours.
     ClosedForm,
@@ -36,7 +40,7 @@ impl Time {
     /// The time, or the upper bound.
     pub fn value(self) -> f64 {
         let (Time::Exact(time) | Time::AtMost(time)) = self;
-        // An empty sum is -0, which would win a tie.
+        // An empty sum is -0: no time is shown with that sign.
         time + 0.0
     }
 

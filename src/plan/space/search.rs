@@ -15,8 +15,8 @@
 //!   Space::of                           the candidates of the registry        space.rs
 //!   best_first
 //!   * offer                             each algorithm
-//!     ? Evaluator::min_time             if Space::puts_off it, and this lower bound is not 0 or no
-//!                                       segments are searched for: put off, nothing follows yet
+//!     ? Evaluator::min_time             if Space::puts_off it: where this lower bound is not 0, or
+//!                                       no segments are searched for, nothing follows yet
 //!       best_variant
 //!         Evaluator::variants           uses of the ports, and roots          space.rs
 //!       ? settle                        if there is one

@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, Result};
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
-use crate::plan::registry::{Algorithm, Planned, Planner};
+use crate::plan::registry::{Algorithm, ClosedForm, Planned, Planner};
 use crate::plan::segments::{Published, SymbolValues, ceil_log2};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -193,12 +193,13 @@ impl Variant {
         self.algorithm.transfers_for(&self.request)
     }
 
-    /// Whether timing it simulates many transfers, or fills large tables.
+    /// Whether timing it simulates many transfers, plans them, or fills large tables.
     pub(super) fn takes_long(&self) -> bool {
         let planning_row = self.algorithm.planning_row(&self.request);
         let fills_tables = (planning_row.tables)(self.request.ranks) > quick::MAX_TABLE_BYTES;
         let is_long = self.transfers() > quick::MAX_TRANSFERS;
-        fills_tables || is_long && self.closed_form().is_none()
+        let plans = matches!(planning_row.closed_form, ClosedForm::OfPlan(_));
+        fills_tables || is_long && (plans || self.closed_form().is_none())
     }
 
     /// Whether simulating it takes longer than the search for its segments.
@@ -323,9 +324,10 @@ impl Variant {
 
 /// What formulas say of an algorithm, on the ports that suit it best.
 impl Algorithm {
-    /// The closed form of its time as executed, the least of the uses of the request's ports that
-    /// are compared, which a simulation equals up to rounding errors, if the request is
-    /// [accepted](Self::accepts), which it does not check. `None` where none holds for one of them:
+    /// The closed form of its time as executed (a formula, or an evaluator of the plan), the least
+    /// of the uses of the request's ports that are compared, which a simulation equals up to
+    /// rounding errors, if the request is [accepted](Self::accepts), which it does not check.
+    /// `None` where none holds for one of them:
     /// - the costs are not those that it is stated for,
     /// - links differ, or computation overlaps communication,
     /// - the root is to be searched for,

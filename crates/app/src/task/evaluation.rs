@@ -7,7 +7,7 @@
 //! ? stream::input                       of many ranks, if only figures of the whole are asked for
 //! ? Common::input                       else, as of plan, run, draw, export   input.rs
 //!     PlanTask::new                     the options as a request              task.rs
-//!     PlanTask::choose_aloud
+//!     PlanTask::choose_aloud                                                  choice.rs
 //!       PlanTask::choose
 //!       ? choose_native_among           on_cores: a run on threads whose cores are known
 //!       ? TaskEvaluator::variant_of     else, of one algorithm
@@ -41,7 +41,11 @@
 //!   several algorithms (`PlanTask::in_common_order`); `compare` has no choice.
 //! - A message without a link is an error that names it, where `Model` says that no time is finite.
 //! - The parts of a composition are chosen once, for the request (`selection.rs`), not for each
-//!   variant.
+//!   variant, where one algorithm serves all groups of ranks.
+//!
+//! `simulate` and `compare` show a time that is simulated, also where the search took a closed
+//! form, as [`Request::time`](oneport::Request::time) does; `simulate` has a line for that.
+//! Schedules of files are read by `Common::read`, and timed by `own::timed` of `compare`.
 //!
 //! Commands differ among each other in this:
 //!
@@ -54,13 +58,11 @@
 //!   algorithms by the one that a file of rules selects (`selection.rs`).
 //! - `check` of several algorithms takes the variant of each, as `compare`. Guidelines search the
 //!   rows that are made for the costs, or one that they name, with free copies, by `best_first`.
-//!   `tune` asks which algorithms have a variant; it, synthesis, profiles and
+//!   `tune` and `bits` ask which algorithms have a variant; `tune`, synthesis, profiles and
 //!   `oneport_measure::compare` ask the library for times.
 
-use std::borrow::Cow;
-
 use oneport::internal::budget::memory::{SEARCHED_TRANSFER_BYTES, STEP_BYTES, STREAMED_RANK_BYTES};
-use oneport::internal::budget::{quick, search, size};
+use oneport::internal::budget::{quick, size};
 use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
@@ -68,132 +70,35 @@ use oneport::plan::space::{
     Evaluator, Offer, SegmentChoice, Settled, Space, Time, Variant, Variants, best_variant,
     is_better,
 };
-use oneport_measure::estimate::{self, CoreModel};
 
 use super::{PlanTask, Timing, steps};
 use crate::memory::{LARGE_SCHEDULE, available_memory, fits_memory};
-use crate::parallel;
 use crate::progress::WorkBar;
 
 impl PlanTask {
-    /// What it chooses from.
-    pub(super) fn space<'a>(
-        &self,
-        algorithms: impl IntoIterator<Item = &'a Algorithm>,
-    ) -> Space<'_> {
-        Space {
-            segments: self.segments.clone(),
-            shares_ports: self.node_ports.is_some(),
-            ..Space::among(algorithms, &self.request)
-        }
-    }
-
-    /// The evaluation of one variant at a time.
-    pub(super) fn evaluation<'t>(&'t self, progress: Option<&'t WorkBar>) -> TaskEvaluator<'t> {
+    /// The evaluation of `at_once` variants at the same time.
+    pub(super) fn evaluation<'t>(
+        &'t self,
+        at_once: usize,
+        progress: Option<&'t WorkBar>,
+    ) -> TaskEvaluator<'t> {
         TaskEvaluator {
             task: self,
-            at_once: 1,
+            at_once,
             progress,
         }
     }
 
     /// The model time of a variant.
-    pub(super) fn model_time(&self, variant: &Variant) -> oneport::Result<Option<f64>> {
-        self.evaluation(None).model_time(variant, f64::INFINITY)
+    ///
+    /// # Errors
+    /// It cannot be planned or timed, as for want of a link.
+    pub(super) fn model_time(&self, variant: &Variant) -> oneport::Result<f64> {
+        let time = self
+            .evaluation(1, None)
+            .model_time(variant, f64::INFINITY)?;
+        Ok(time.unwrap_or(f64::INFINITY))
     }
-
-    /// The candidates: for several segments that options give those that segment, if there are any
-    /// (named ones even if they do not apply, which is an error then).
-    pub(super) fn candidates(&self) -> Vec<&Algorithm> {
-        let given = self.segments.known();
-        let several = given.is_some_and(|segments| segments.count() > 1);
-        let applies = |a: &Algorithm| self.named || a.accepts(&self.request).is_ok();
-        let segments = |a: &&Algorithm| a.segmented && applies(a);
-        let all = || self.algorithms.iter();
-        let segmented: Vec<_> = all().filter(|a| several && segments(a)).collect();
-        if segmented.is_empty() {
-            all().collect()
-        } else {
-            segmented
-        }
-    }
-
-    /// Returns the core model if the choice is by estimated native time and quick enough.
-    pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
-        let open = matches!(self.segments, SegmentChoice::Best)
-            && estimate::is_for(&self.request)
-            && self.node_ports.is_none();
-        self.core_model.as_ref().filter(|_| open)
-    }
-
-    fn work(&self, algorithm: &Algorithm) -> u64 {
-        let (segments, tries) = match self.segments.known() {
-            Some(segments) => (segments.count(), 1),
-            None if algorithm.segmented => (1, search::SCHEDULES),
-            None => (1, 1),
-        };
-        let planning_row = algorithm.planning_row(&self.request);
-        planning_row.work(self.request.ranks(), segments, tries)
-    }
-
-    /// Roughly how long timing all algorithms takes at most, in seconds, but for those refused as
-    /// too long.
-    pub(crate) fn seconds(&self) -> Option<f64> {
-        let fits = |a: &&Algorithm| steps(&Variant::of(a, &self.request)) <= size::MAX_STEPS;
-        let fit = self.algorithms.iter().filter(fits);
-        let work = fit
-            .map(|algorithm| self.work(algorithm) as f64)
-            .sum::<f64>();
-        (work > 0.0).then_some(work * search::STEP_SECONDS)
-    }
-
-    /// Evaluates all algorithms on all cores. What is refused, perhaps for want of memory, while
-    /// others are planned, is evaluated again by itself.
-    pub(crate) fn side_by_side<'t, 'a, R: Send>(
-        &'t self,
-        algorithms: &'a [Algorithm],
-        progress: Option<&'t WorkBar>,
-        each: impl Fn(&TaskEvaluator<'t>, &'a Algorithm) -> Result<R, Refusal> + Sync,
-    ) -> Vec<Result<R, Refusal>> {
-        let work = |algorithm: &Algorithm| self.work(algorithm);
-        let evaluate = |algorithm: &'a Algorithm, at_once| {
-            let share = TaskEvaluator {
-                at_once,
-                ..self.evaluation(progress)
-            };
-            each(&share, algorithm)
-        };
-        let again = |result: &Result<R, Refusal>| {
-            let reason = result.as_ref().err().map(|refusal| &refusal.reason);
-            matches!(reason, Some(Reason::Memory(_) | Reason::Planner(_)))
-        };
-        parallel::map(algorithms, work, evaluate, again)
-    }
-
-    /// Says what the search left out of these variants.
-    pub(crate) fn note_left_out<'v>(&self, variants: impl IntoIterator<Item = &'v Variant>) {
-        let all = variants.into_iter().flat_map(|variant| {
-            let left_out = variant.left_out.iter();
-            left_out.map(|&one| (variant.algorithm.name(), one))
-        });
-        self.caller.notes(left_out_texts(all));
-    }
-}
-
-/// What searches left out, by the name of the algorithm: a text for each different thing, in order.
-pub(crate) fn left_out_texts<'n>(
-    all: impl IntoIterator<Item = (Cow<'n, str>, LeftOut)>,
-) -> Vec<String> {
-    let mut names: Vec<(LeftOut, Vec<Cow<'n, str>>)> = Vec::new();
-    for (name, left_out) in all {
-        match names.iter_mut().find(|(known, _)| *known == left_out) {
-            Some((_, names)) => names.push(name),
-            None => names.push((left_out, vec![name])),
-        }
-    }
-    let texts = names.iter();
-    let texts = texts.map(|(left_out, names)| format!("{} may have {left_out}", names.join(", ")));
-    texts.collect()
 }
 
 /// The evaluation of the variants of a task by model time.
@@ -316,7 +221,7 @@ impl TaskEvaluator<'_> {
             return settled;
         }
         // What cannot be timed is not taken, or refused when the search asks for its time.
-        let time_of = |variant| self.model_time(variant, f64::INFINITY).ok().flatten();
+        let time_of = |variant| self.task.model_time(variant).ok();
         let known = settled.time.map(Time::value);
         let time = known.or_else(|| time_of(&settled.variant));
         match time_of(&same) {

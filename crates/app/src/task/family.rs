@@ -101,9 +101,8 @@ impl PlanTask {
         let Some(bits) = in_one_tree(&schedule) else {
             return Ok(None);
         };
-        // Without a link for one of its messages it has none.
         let time = self.model_time(&variant).map_err(refusal)?;
-        Ok(time.map(|time| (bits, time)))
+        Ok(Some((bits, time)))
     }
 }
 

@@ -4,7 +4,7 @@
 //! - Source: Lowery & Langou, algorithm 1, theorem 5.
 //! - Symbols: `p` ranks, `q` segments, the `i`-th of `s_i` elements, `tc = alpha + beta s_i`,
 //!   `tp = gamma s_i`.
-//! - Rounds and time: no closed form ([`makespan`] evaluates the time).
+//! - Rounds and time: no formula ([`makespan`] evaluates the time).
 //!
 //! The state of a rank is the time at which it finished its last task. While more than one rank
 //! still holds a segment, the two holders with the smallest states are paired. Their transfer
@@ -39,7 +39,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Uni,
     commutative_only: true,
     source: "Lowery & Langou, algorithm 1",
-    rounds: "no closed form; the fewest of all that reduce segments in order",
+    rounds: "no formula; the fewest of all that reduce segments in order",
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment::best),
     ..row::planned_by("uni-greedy", Kind::Reduce, Planner::Reduction(reduction)).segmented()
