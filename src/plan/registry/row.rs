@@ -420,7 +420,7 @@ pub(in crate::plan) const fn allreduce(reduce: Row, rounds: &'static str) -> Row
         },
         closed_form: match reduce.closed_form {
             ClosedForm::Of(time) => ClosedForm::ReduceThenBroadcast(time),
-            other => other,
+            _ => ClosedForm::None,
         },
         ..reduce.for_another_collective()
     }
