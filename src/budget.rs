@@ -16,9 +16,6 @@ pub mod memory {
     /// finished text; 1600 were measured for traces, without what a growing text leaves behind.
     pub const DRAWN_STEP_BYTES: u64 = 2400;
 
-    /// A transfer while the best segments are searched, estimated.
-    pub const SEARCHED_TRANSFER_BYTES: u64 = 2 * 110;
-
     /// A rank while a schedule is timed that is not stored, estimated.
     pub const STREAMED_RANK_BYTES: u64 = 1000;
 
@@ -90,9 +87,6 @@ pub mod quick {
 
     /// Transfers of a schedule that is stored to be simulated, although it can be streamed.
     pub const MAX_STORED: usize = 1 << 19;
-
-    /// Ranks from which on it may be streamed: with fewer its steps are in the segments.
-    pub const MIN_STREAMED_RANKS: usize = 1 << 10;
 
     /// Steps of a schedule that is timed beside others.
     pub const MAX_STEPS: u64 = 1 << 16;

@@ -282,25 +282,34 @@ fn segments_that_do_not_fit_into_memory_are_left_out() {
     }
 }
 
-/// Unequal segments are simulated: of schedules that are too long for that, or for the memory, the
-/// equal ones remain.
+/// Unequal segments are simulated: of schedules that are too long for that the equal ones remain,
+/// and none has more transfers than the memory holds, as none of equal segments has.
 #[test]
 fn unequal_segments_are_tried_within_the_limits() {
     let chain = registry::find(Kind::Broadcast, "chain").unwrap();
-    let request =
-        |ranks, elements| Request::broadcast(ranks, elements).cost(CostModel::new(1.0, 1.0));
-    // 10,000 segments, and 20.
-    for (request, max_transfers) in [(request(5000, 20_000), usize::MAX), (request(20, 20), 20)] {
-        let chosen = |segments: SegmentChoice| {
+    let chosen = |ranks, elements, max_transfers| {
+        let request = Request::broadcast(ranks, elements).cost(CostModel::new(1.0, 1.0));
+        [SegmentChoice::Best, SegmentChoice::BestUnequal].map(|segments| {
             let variant = Variant::of(&chain, &request);
             segments.choose_for(variant, max_transfers).unwrap()
-        };
-        let equal = chosen(SegmentChoice::Best);
-        let unequal = chosen(SegmentChoice::BestUnequal);
-        assert!(equal.variant.request.get_segments().count() > 2);
-        assert_eq!(unequal.variant.request, equal.variant.request);
-        assert_eq!(unequal.time, equal.time);
-        assert_eq!(unequal.variant.left_out, [LeftOut::Segments]);
+        })
+    };
+    let count = |settled: &Settled| settled.variant.request.get_segments().count();
+    let [equal, unequal] = chosen(5000, 20_000, usize::MAX);
+    assert_eq!(count(&equal), 10_000);
+    assert_eq!(unequal.variant.request, equal.variant.request);
+    assert_eq!(unequal.time, equal.time);
+    assert_eq!(unequal.variant.left_out, [LeftOut::Segments]);
+    let [best, _] = chosen(20, 20, usize::MAX);
+    assert_eq!((count(&best), &best.variant.left_out[..]), (20, &[][..]));
+    for (max_transfers, segments) in [(0, 1), (20, 1), (100, 5)] {
+        let [equal, unequal] = chosen(20, 20, max_transfers);
+        assert_eq!(count(&equal), segments);
+        assert!(count(&unequal) <= segments);
+        assert!(unequal.time.unwrap().value() <= equal.time.unwrap().value());
+        for found in [equal, unequal] {
+            assert_eq!(found.variant.left_out, [LeftOut::Segments]);
+        }
     }
 }
 

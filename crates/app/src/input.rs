@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail, ensure};
 use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
 use oneport::machine::{CostClass, Eager, Pieces};
 use oneport::plan::refusal::{Reason, Refusal};
+use oneport::plan::registry::Planned;
 use oneport::plan::space::Variant;
-use oneport::{CostModel, Error, Request, Schedule, Step};
+use oneport::{CostModel, Error, Kind, Request, Schedule, Step};
 use oneport_formats::{self, msccl, teccl};
 use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
@@ -26,7 +27,7 @@ use crate::caller::Caller;
 use crate::forms::{AlgorithmNames, Root};
 use crate::own_file::OwnFile;
 use crate::stored::StoredSchedule;
-use crate::task::PlanTask;
+use crate::task::{PlanTask, Timing};
 use crate::units::{Number, Unit, show_bytes};
 
 /// A schedule, which need not be stored, the costs of its machine, and its description.
@@ -44,6 +45,11 @@ pub(crate) struct Input<S = Schedule> {
     pub(crate) info: ScheduleInfo,
 }
 
+enum Origin {
+    Plan(Kind),
+    File(OwnFile),
+}
+
 impl Common {
     pub(crate) fn input(&self, caller: &Caller) -> Result<Input> {
         self.input_for_run(caller, None, |_, _| Ok(None))
@@ -58,30 +64,61 @@ impl Common {
         built_in: Option<Profile>,
         core_model: impl Fn(&MachineArgs, usize) -> Result<Option<CoreModel>>,
     ) -> Result<Input> {
+        let kind = match self.origin()? {
+            Origin::File(file) => return self.read(&file),
+            Origin::Plan(kind) => kind,
+        };
+        let mut common = self.clone();
+        common.machine.built_in.clone_from(&built_in);
+        let mut task = PlanTask::new(&common, kind, caller)?;
+        task.core_model = core_model(&common.machine, task.request.ranks())?;
+        let mut input = Input::plan(&task)?;
+        if let Some(built_in) = built_in {
+            let ranks = input.schedule.ranks();
+            let (cost, unit) = self.machine.cost(Some(ranks))?;
+            (input.cost, input.unit) = (self.delays.apply(cost, ranks)?, unit);
+            input.info.set_chosen_for(built_in.machine.cpu);
+        }
+        Ok(input)
+    }
+
+    /// Like [`Common::input`], with its warnings, for a command that takes times. If these are
+    /// `timed_only`, a planned schedule is not stored if it is long and can be streamed.
+    pub(crate) fn input_to_time(
+        &self,
+        timed_only: Option<Timing>,
+        caller: &Caller,
+    ) -> Result<Input<Planned>> {
+        let kind = match self.origin()? {
+            Origin::File(file) => {
+                let mut input = self.read(&file)?;
+                input.print_warnings(self, caller)?;
+                return Ok(input.map(Planned::Stored));
+            }
+            Origin::Plan(kind) => kind,
+        };
+        let mut task = PlanTask::new(self, kind, caller)?;
+        task.timed_only = timed_only;
+        let variant = task.choose_aloud()?;
+        let planned = task.to_time(&variant);
+        let planned =
+            planned.map_err(|error| Error::from(variant.refusal(Reason::Planner(error))))?;
+        let (collective, several) = (planned.collective(), planned.uses_several_ports());
+        warnings_about(self, &collective, planned.ports(), several, caller);
+        Ok(Input::of(&task, variant, planned, collective.root()))
+    }
+
+    /// Where the one schedule of a command comes from.
+    fn origin(&self) -> Result<Origin> {
         if self.algorithm == AlgorithmNames::All {
             bail!("--algorithm all is for check and compare: name some, or let auto choose");
         }
-        match (&self.files()?[..], self.collective) {
-            ([file], _) => self.read(file),
-            (files @ [_, ..], _) => bail!(
-                "--schedule names {} files, this command takes one",
-                files.len()
-            ),
-            ([], Some(kind)) => {
-                let mut common = self.clone();
-                common.machine.built_in.clone_from(&built_in);
-                let mut task = PlanTask::new(&common, kind, caller)?;
-                task.core_model = core_model(&common.machine, task.request.ranks())?;
-                let mut input = Input::plan(&task)?;
-                if let Some(built_in) = built_in {
-                    let ranks = input.schedule.ranks();
-                    let (cost, unit) = self.machine.cost(Some(ranks))?;
-                    (input.cost, input.unit) = (self.delays.apply(cost, ranks)?, unit);
-                    input.info.set_chosen_for(built_in.machine.cpu);
-                }
-                Ok(input)
-            }
-            ([], None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
+        let mut files = self.files()?;
+        match (files.len(), self.collective) {
+            (0, Some(kind)) => Ok(Origin::Plan(kind)),
+            (0, None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
+            (1, _) => Ok(Origin::File(files.remove(0))),
+            (n, _) => bail!("--schedule names {n} files, this command takes one"),
         }
     }
 

@@ -2,7 +2,6 @@
 //! schedule is chosen.
 
 mod explain;
-mod stream;
 
 use oneport::internal::budget::memory::TIMED_STEP_BYTES;
 use oneport::internal::numbers::id;
@@ -18,7 +17,7 @@ use self::explain::{Asked, AskedFor};
 use crate::levels::{self, Level};
 use crate::prelude::*;
 use crate::sweep::{Findings as _, Point, SweepArgs, Times};
-use crate::task::bar_length;
+use crate::task::{Timing, bar_length};
 use crate::units::cut_into;
 
 options! {
@@ -140,14 +139,8 @@ impl SimulateArgs {
 impl Simulated {
     /// Times the schedule that the options describe.
     fn of(args: &SimulateArgs, caller: &Caller) -> Result<Simulated> {
-        let input = match stream::input(args, caller)? {
-            Some(input) => input,
-            None => {
-                let mut input = args.common.input(caller)?;
-                input.print_warnings(&args.common, caller)?;
-                input.map(Planned::Stored)
-            }
-        };
+        let timed_only = (!args.wants_steps()).then_some(Timing::Chosen);
+        let input = args.common.input_to_time(timed_only, caller)?;
         let (schedule, cost, info) = (&input.schedule, &input.cost, &input.info);
         let stored = match schedule {
             Planned::Stored(schedule) => Some(schedule),

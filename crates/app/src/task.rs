@@ -178,11 +178,17 @@ impl PlanTask {
     /// nodes share ports; where both directions of a port may run at once, which its programs use
     /// one at a time; and if it is short and the only one, since more can be said of it then.
     fn streams(&self, variant: &Variant) -> bool {
+        let is_short = variant.transfers() <= quick::MAX_STORED;
+        let is_stored = is_short && self.timed_only == Some(Timing::Chosen);
+        !is_stored && self.streams_if_long(variant)
+    }
+
+    /// Whether [`streams`](Self::streams) holds with segments enough.
+    fn streams_if_long(&self, variant: &Variant) -> bool {
         let planning_row = variant.algorithm.planning_row(&variant.request);
-        let is_long = || variant.transfers() > quick::MAX_STORED;
         let may = match self.timed_only {
             None => false,
-            Some(Timing::Chosen) => planning_row.is_streamed() && is_long(),
+            Some(Timing::Chosen) => planning_row.is_streamed(),
             Some(Timing::All) => planning_row.bytes_per_transfer().is_some(),
         };
         let shares = self.node_ports.is_some() || !variant.times_as_used();

@@ -107,8 +107,8 @@ pub(in crate::plan) enum BestSegment {
     Search,
     /// The real number that minimizes the closed form.
     Formula(fn(&SymbolValues) -> f64),
-    /// By a search of its own, `None` for requests that it does not cover. It times no schedule of
-    /// several segments that has more transfers than this number: the memory does not hold it.
+    /// By a search of its own, `None` for requests that it does not cover. No schedule of several
+    /// segments may have more transfers than this number: the memory does not hold it.
     Own(fn(&Variant, usize) -> Result<Option<Best>>),
 }
 
@@ -403,7 +403,8 @@ pub(in crate::plan) const fn multicast(broadcast: &'static Row) -> Row {
     }
 }
 
-/// An allreduce: a reduction to rank 0, then a broadcast.
+/// An allreduce: a reduction to rank 0, then a broadcast. Where the reduction is streamed, the row
+/// of the allreduce gives a planner of its own.
 pub(in crate::plan) const fn allreduce(reduce: Row, rounds: &'static str) -> Row {
     Row {
         collective: Kind::Allreduce,

@@ -27,8 +27,7 @@ pub struct Best {
 impl Variant {
     /// The best segments of this variant of an algorithm that splits the vector (see
     /// [`with_best_segments`]), for a memory that holds schedules of at most `max_transfers`
-    /// transfers: of several segments it simulates none of more. What it finds may have more where
-    /// a formula gives the time.
+    /// transfers: none of several segments has more.
     ///
     /// [`with_best_segments`]: crate::plan::choose::with_best_segments
     pub(in crate::plan) fn best_segments(&self, max_transfers: usize) -> Result<Best> {
@@ -123,10 +122,8 @@ struct TriedSegments {
     max_simulated: usize,
     /// Whether a split was left out because of the limits of simulations, or of memory.
     limited: bool,
-    /// Segments of the longest schedule that can be planned.
+    /// Segments of the longest schedule that can be planned and stored.
     max_count: usize,
-    /// Transfers of the longest schedule of several segments that can be stored.
-    max_transfers: usize,
 }
 
 impl TriedSegments {
@@ -137,8 +134,7 @@ impl TriedSegments {
             simulated: 0,
             max_simulated: search::MAX_SIMULATED_IN_ALL,
             limited: false,
-            max_count: variant.max_segments(),
-            max_transfers,
+            max_count: variant.max_segments(max_transfers),
         }
     }
 
@@ -184,8 +180,7 @@ impl TriedSegments {
         let may_simulate = transfers <= search::MAX_SIMULATED && simulated <= self.max_simulated;
         let time = if let Some(time) = self.variant.closed_form() {
             Time::Exact(time)
-        } else if split.count == 1 || may_simulate && self.variant.transfers() <= self.max_transfers
-        {
+        } else if split.count == 1 || may_simulate {
             self.simulated = simulated;
             Time::Exact(self.variant.time()?)
         } else {
@@ -288,12 +283,6 @@ impl TriedSegments {
         // More segments mostly add start-up times: after some doublings without a gain further
         // ones are not expected to gain, and from a lower bound on that is no gain they cannot.
         while count <= m && worse < search::MAX_WORSE && self.min_time(count)? < least {
-            if count.saturating_mul(self.variant.request.ranks)
-                > search::MAX_SIMULATED.max(self.variant.request.ranks)
-            {
-                self.limited = true;
-                break;
-            }
             let time = self.time_of(even_size(m, count))?;
             let time = time.unwrap_or(f64::INFINITY);
             worse = if time < least { 0 } else { worse + 1 };

@@ -69,25 +69,25 @@ pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> 
             time: equal.time,
             method: Method::Whole,
         }),
-        Some(method) => equal.best_unequal_near(method, trials),
+        Some(method) => equal.best_unequal_near(method, trials, usize::MAX),
     }
 }
 
 impl Variant {
-    /// As [`best_segments`](Self::best_segments), but of unequal sizes, too, if there are time and
-    /// memory to try some.
+    /// As [`best_segments`](Self::best_segments), but also of unequal sizes, if there is time for
+    /// that.
     pub(in crate::plan) fn best_unequal_segments(&self, max_transfers: usize) -> Result<Best> {
         let equal = self.best_segments(max_transfers)?;
         if equal.method == Method::Whole {
             return Ok(equal);
         }
         let variant = self.with_segments(equal.segments.clone());
-        let trials = variant.trials_of_unequal(max_transfers);
+        let trials = variant.trials_of_unequal();
         if trials == 0 {
             let method = Method::LimitedSearch;
             return Ok(Best { method, ..equal });
         }
-        let found = variant.best_unequal_near(equal.method, trials)?;
+        let found = variant.best_unequal_near(equal.method, trials, max_transfers)?;
         Ok(Best {
             segments: Segments::of_sizes(found.sizes)?,
             time: Time::Exact(found.time),
@@ -96,13 +96,23 @@ impl Variant {
     }
 
     /// As [`best_unequal`], of this variant, whose segments are the best equal ones, found by this
-    /// method.
-    fn best_unequal_near(&self, equal: Method, trials: usize) -> Result<BestSizes> {
+    /// method, for a memory that holds schedules of at most `max_transfers` transfers.
+    fn best_unequal_near(
+        &self,
+        equal: Method,
+        trials: usize,
+        max_transfers: usize,
+    ) -> Result<BestSizes> {
         let sizes = self.request.segments.sizes();
         let mut variant = self.clone();
         variant.request = self.algorithm.effective(&self.request).into_owned();
-        let mut failed = None;
+        let max_count = self.max_segments(max_transfers);
+        let (mut leaves_out, mut failed) = (false, None);
         let found = best_sizes(sizes, trials, |sizes| {
+            if sizes.len() > max_count {
+                leaves_out = true;
+                return f64::INFINITY;
+            }
             let time = Segments::of_sizes(sizes.to_vec()).and_then(|segments| {
                 variant.request.segments = segments;
                 variant.time()
@@ -116,10 +126,11 @@ impl Variant {
             return Err(error);
         }
         // What the search for equal ones left out may be better than what was found from there.
-        let is_limited = equal == Method::LimitedSearch;
-        let method = match found.method {
-            Method::Search if is_limited => Method::LimitedSearch,
-            method => method,
+        let from_limited = equal == Method::LimitedSearch && found.method == Method::Search;
+        let method = if leaves_out || from_limited {
+            Method::LimitedSearch
+        } else {
+            found.method
         };
         Ok(BestSizes { method, ..found })
     }

@@ -13,7 +13,7 @@
 
 use std::borrow::Cow;
 
-use super::space::{ONE_AT_LEAST, SegmentChoice, Space, first_of_least};
+use super::space::{SegmentChoice, Space, Variants, first_of_least};
 use super::variant::Variant;
 use crate::error::{Error, Result};
 use crate::plan::Request;
@@ -67,25 +67,23 @@ impl Algorithm {
     }
 
     /// For each use of the ports, for each root. Of these an infinite time is no error here.
-    fn variants_as_given(
-        &self,
-        request: &Request,
-    ) -> Result<impl ExactSizeIterator<Item = Variant> + use<>, Refusal> {
+    fn variants_as_given(&self, request: &Request) -> Result<Variants, Refusal> {
         let space = Space {
             request: Cow::Borrowed(request),
             algorithms: vec![self.clone()],
             segments: SegmentChoice::Given(request.segments.clone()),
             shares_ports: false,
         };
-        Ok(space.variants(self)?.each)
+        space.variants(self)
     }
 
     fn fastest_variant(&self, request: &Request) -> Result<Variant> {
         let mut variants = self.variants_as_given(request)?;
-        if variants.len() == 1 {
-            return Ok(variants.next().expect(ONE_AT_LEAST));
+        if let Some(only) = variants.only() {
+            return Ok(only);
         }
-        let timed = variants.map(|variant| Ok::<_, Error>((variant.time()?, variant)));
+        let each = variants.each;
+        let timed = each.map(|variant| Ok::<_, Error>((variant.time()?, variant)));
         Ok(first_of_least(timed, |(time, _)| *time)?.1)
     }
 
@@ -97,7 +95,7 @@ impl Algorithm {
     /// # Errors
     /// As [`Algorithm::plan`], but where there is a closed form the planner is not asked.
     pub fn time(&self, request: &Request) -> Result<f64> {
-        let timed = self.variants_as_given(request)?;
-        first_of_least(timed.map(|variant| variant.time()), |time| *time)
+        let each = self.variants_as_given(request)?.each;
+        first_of_least(each.map(|variant| variant.time()), |time| *time)
     }
 }

@@ -96,7 +96,7 @@
 
 use super::evaluate::{Choice, Evaluator, Model, Offer, Settled};
 use super::found::{LeftOut, Time, is_better, with_rounding};
-use super::space::{ONE_AT_LEAST, Space, Variants, first_of_least};
+use super::space::{Space, Variants, first_of_least};
 use super::variant::ANY_TIME;
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
@@ -254,11 +254,10 @@ pub fn best_variant<E: Evaluator>(
     evaluator: &E,
 ) -> Result<Settled, Refusal> {
     let mut variants = evaluator.variants(algorithm, space)?;
-    if variants.each.len() > 1 {
-        return fastest_within(variants, evaluator, f64::INFINITY);
+    match variants.only() {
+        Some(only) => evaluator.settle(only, &variants.segments),
+        None => fastest_within(variants, evaluator, f64::INFINITY),
     }
-    let only = variants.each.next().expect(ONE_AT_LEAST);
-    evaluator.settle(only, &variants.segments)
 }
 
 /// The first of the fastest variants, with what was left out of any; not one of those that are

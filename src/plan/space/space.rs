@@ -137,7 +137,7 @@ impl<'a> Space<'a> {
     }
 }
 
-pub(super) const ONE_AT_LEAST: &str = "there is one variant at least";
+const ONE_AT_LEAST: &str = "there is one variant at least";
 
 /// The variants of an algorithm to compare, at least one, before their segments are chosen.
 #[allow(missing_debug_implementations, reason = "may be any iterator")]
@@ -146,6 +146,14 @@ pub struct Variants {
     pub each: Box<dyn ExactSizeIterator<Item = Variant>>,
     /// The segments of all of them.
     pub segments: SegmentChoice,
+}
+
+impl Variants {
+    /// The only one, which need not be timed to be chosen. `None` if there are several.
+    pub(super) fn only(&mut self) -> Option<Variant> {
+        let is_only = self.each.len() == 1;
+        is_only.then(|| self.each.next().expect(ONE_AT_LEAST))
+    }
 }
 
 impl Space<'_> {

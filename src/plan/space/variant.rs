@@ -208,14 +208,14 @@ impl Variant {
     }
 
     /// The largest number of segments that a search tries: those of the longest schedule that can
-    /// be planned.
-    pub(in crate::plan) fn max_segments(&self) -> usize {
+    /// be planned, in a memory that holds schedules of at most `max_transfers` transfers.
+    pub(in crate::plan) fn max_segments(&self, max_transfers: usize) -> usize {
         let planning_row = self.algorithm.planning_row(&self.request);
         let transfers = |count| (planning_row.transfers)(self.request.ranks, count);
         let (mut most, mut more) = (1, search::MAX_SEGMENTS + 1);
         while more - most > 1 {
             let count = most.midpoint(more);
-            if transfers(count) <= size::MAX_TRANSFERS {
+            if transfers(count) <= size::MAX_TRANSFERS.min(max_transfers) {
                 most = count;
             } else {
                 more = count;
@@ -224,12 +224,8 @@ impl Variant {
         most
     }
 
-    /// How many unequal segments may be tried in place of its own, in a memory that holds schedules
-    /// of at most `max_transfers` transfers.
-    pub(in crate::plan) fn trials_of_unequal(&self, max_transfers: usize) -> usize {
-        if self.transfers() > max_transfers {
-            return 0;
-        }
+    /// How many unequal segments may be tried in place of its own.
+    pub(in crate::plan) fn trials_of_unequal(&self) -> usize {
         let planning_row = self.algorithm.planning_row(&self.request);
         let work = planning_row.work(
             self.request.ranks,

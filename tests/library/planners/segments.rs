@@ -162,22 +162,45 @@ fn never_worse_than_equal_segments() {
     }
 }
 
-/// Segments of few elements are best where start-up times are almost free.
+/// Segments of few elements are best where start-up times are almost free. Of 7 ranks a formula
+/// gives the times of the binary tree, however many segments there are, and bounds those of 5.
 #[test]
 fn searches_that_end_at_their_limits_say_so() {
-    for (kind, name) in [
-        (Kind::Broadcast, "two-tree"),
-        (Kind::Reduce, "two-tree"),
-        (Kind::Broadcast, "binary"),
-        (Kind::Reduce, "out-of-order"),
+    for (kind, name, ranks, has_limit) in [
+        (Kind::Broadcast, "two-tree", 5, true),
+        (Kind::Reduce, "two-tree", 5, true),
+        (Kind::Broadcast, "binary", 5, false),
+        (Kind::Broadcast, "binary", 7, false),
+        (Kind::Reduce, "out-of-order", 5, true),
     ] {
         let algorithm = registry::find(kind, name).unwrap();
-        for (m, alpha, limited) in [(720_720, 1e-4, true), (720, 10.0, false)] {
-            let request = Request::new(kind, 5, m).cost(CostModel::new(alpha, 1.0));
+        for (m, alpha, is_long) in [(720_720, 1e-4, true), (720, 10.0, false)] {
+            let request = Request::new(kind, ranks, m).cost(CostModel::new(alpha, 1.0));
             let found = with_best_segments(&algorithm, &request).unwrap();
             let is_limited = found.segments_found == Some(Method::LimitedSearch);
-            assert_eq!(is_limited, limited, "{name} {m}");
+            assert_eq!(is_limited, is_long && has_limit, "{name} {ranks} {m}");
         }
+    }
+}
+
+/// q segments take `(rounds + q) messages (alpha + beta m / q)`, which is at least `messages
+/// (sqrt(rounds alpha) + sqrt(beta m))^2`. Among 1,000 ranks the formula of the binary tree is that
+/// of 1,023, an upper bound.
+#[test]
+fn formulas_are_searched_beyond_the_limits_of_simulations() {
+    for (kind, name, p, rounds, alpha) in [
+        (Kind::Allreduce, "chain", 1024, 1022.0, 1000.0),
+        (Kind::Broadcast, "binary", 1000, 8.0, 1.0),
+    ] {
+        let (m, beta, messages) = (100_000_000, 1.0, 2.0);
+        let algorithm = registry::find(kind, name).unwrap();
+        let request = Request::new(kind, p, m).cost(CostModel::new(alpha, beta));
+        let found = with_best_segments(&algorithm, &request).unwrap();
+        assert_eq!(found.segments_found, Some(Method::Search), "{name}");
+        assert!(found.transfers() > 1 << 22, "{name}");
+        let least = messages * (f64::sqrt(rounds * alpha) + f64::sqrt(beta * m as f64)).powi(2);
+        let ratio = found.time / least;
+        assert!((1.0 - 1e-12..1.001).contains(&ratio), "{name} {ratio}");
     }
 }
 

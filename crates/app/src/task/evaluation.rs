@@ -4,8 +4,7 @@
 //!
 //! ```text
 //! Simulated::of                         simulate                              simulate.rs
-//! ? stream::input                       of many ranks, if only figures of the whole are asked for
-//! ? Common::input                       else, as of plan, run, draw, export   input.rs
+//!   Common::input_to_time               plan, run, draw, export: input        input.rs
 //!     PlanTask::new                     the options as a request              task.rs
 //!     PlanTask::choose_aloud                                                  choice.rs
 //!       PlanTask::choose
@@ -14,8 +13,7 @@
 //!       ? best_first                    else, with TaskEvaluator
 //!       in_common_order                 of several algorithms
 //!       note_left_out
-//!   ? PlanTask::to_time                 the schedule, of stream::input: streamed if it is long
-//!   ? PlanTask::plan                    else, of Common::input: stored
+//!     PlanTask::to_time                 the schedule, streamed or stored; input: PlanTask::plan
 //!   Planned::timed                      the time that is shown
 //!
 //! CompareJob::of                        compare                               compare.rs
@@ -61,7 +59,7 @@
 //!   `tune` and `bits` ask which algorithms have a variant; `tune`, synthesis, profiles and
 //!   `oneport_measure::compare` ask the library for times.
 
-use oneport::internal::budget::memory::{SEARCHED_TRANSFER_BYTES, STEP_BYTES, STREAMED_RANK_BYTES};
+use oneport::internal::budget::memory::{STEP_BYTES, STREAMED_RANK_BYTES};
 use oneport::internal::budget::{quick, size};
 use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::{Reason, Refusal, describe};
@@ -94,9 +92,8 @@ impl PlanTask {
     /// # Errors
     /// It cannot be planned or timed, as for want of a link.
     pub(super) fn model_time(&self, variant: &Variant) -> oneport::Result<f64> {
-        let time = self
-            .evaluation(1, None)
-            .model_time(variant, f64::INFINITY)?;
+        let evaluation = self.evaluation(1, None);
+        let time = evaluation.time_within(variant, f64::INFINITY)?;
         Ok(time.unwrap_or(f64::INFINITY))
     }
 }
@@ -143,7 +140,7 @@ impl Evaluator for TaskEvaluator<'_> {
         {
             return Err(variant.refusal(Reason::TooLongToTime { steps }));
         }
-        self.model_time(variant, limit)
+        self.time_within(variant, limit)
             .map_err(|error| variant.refusal(Reason::Planner(error)))
     }
 
@@ -190,14 +187,7 @@ impl TaskEvaluator<'_> {
         if variant.algorithm.segmented && segments.known().is_none() {
             // The search needs at least the memory of one segment.
             self.ensure_fits_memory(&variant)?;
-            let planning_row = variant.algorithm.planning_row(&variant.request);
-            let bytes_per_transfer = planning_row.bytes_per_transfer();
-            let bytes_per_transfer = bytes_per_transfer.filter(|_| variant.times_as_used());
-            let bytes_per_transfer = bytes_per_transfer.unwrap_or(SEARCHED_TRANSFER_BYTES);
-            let share = available_memory().map(|bytes| bytes / self.at_once as u64);
-            // What is not stored at all, 0 bytes a transfer, has no limit.
-            let most = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
-            max = most.map_or(max, |most| most.try_into().unwrap_or(max));
+            max = self.max_transfers(&variant);
         }
         let mut settled = segments.choose_for(variant, max)?;
         self.ensure_fits_memory(&settled.variant)?;
@@ -238,7 +228,8 @@ impl TaskEvaluator<'_> {
         }
     }
 
-    fn model_time(&self, variant: &Variant, limit: f64) -> oneport::Result<Option<f64>> {
+    /// As [`Variant::time_within`], on the ports that nodes share.
+    fn time_within(&self, variant: &Variant, limit: f64) -> oneport::Result<Option<f64>> {
         let cost = variant.request.get_cost();
         if self.task.node_ports.is_some() {
             let schedule = self.task.plan(variant)?;
@@ -247,31 +238,63 @@ impl TaskEvaluator<'_> {
         variant.time_within(limit)
     }
 
+    /// Transfers of the longest schedule that a search for its segments may come to.
+    fn max_transfers(&self, variant: &Variant) -> usize {
+        let streams = self.task.streams_if_long(variant);
+        let share = available_memory().map(|bytes| u128::from(bytes) / self.at_once as u128);
+        let rest = share.map(|bytes| bytes.saturating_sub(bytes_of(variant, streams)));
+        // A quarter is for what segments take, and for what is allocated meanwhile. What is not
+        // stored at all, 0 bytes a step, has no limit.
+        let bytes_per_step = u128::from(bytes_per_step(variant, streams));
+        let fit = rest.and_then(|bytes| (bytes / 4 * 3).checked_div(bytes_per_step));
+        let max_steps = u128::from(self.max_steps(streams));
+        let steps = fit.map_or(max_steps, |steps| steps.min(max_steps));
+        (steps / 2).try_into().unwrap_or(usize::MAX)
+    }
+
+    fn max_steps(&self, streams: bool) -> u64 {
+        match self.task.timed_only {
+            Some(Timing::Chosen) if streams => u64::MAX,
+            _ => size::MAX_STEPS,
+        }
+    }
+
     fn ensure_fits_memory(&self, variant: &Variant) -> Result<(), Refusal> {
         let (algorithm, request) = (&variant.algorithm, &variant.request);
         let (ranks, segments) = (request.ranks(), request.get_segments().count());
         let steps = steps(variant);
         let streams = self.task.streams(variant);
-        if steps > size::MAX_STEPS && !(streams && self.task.timed_only == Some(Timing::Chosen)) {
+        let max_steps = self.max_steps(streams);
+        if steps > max_steps {
             let reason = Reason::TooLong {
                 ranks,
                 segments,
                 steps,
-                max_steps: size::MAX_STEPS,
+                max_steps,
             };
             return Err(variant.refusal(reason));
         }
         let what = describe(&algorithm.name(), ranks, segments, steps);
-        let [ranks, segments] = [ranks, segments].map(|n| n as u128);
-        let mut bytes = ranks * u128::from(STREAMED_RANK_BYTES) + segments * 64;
-        let planning_row = algorithm.planning_row(request);
-        let bytes_per_step = match planning_row.bytes_per_transfer() {
-            Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
-            _ => STEP_BYTES,
-        };
-        bytes += u128::from(steps) * u128::from(bytes_per_step);
-        bytes += u128::from((planning_row.tables)(request.ranks()));
-        fits_memory(&what, bytes * self.at_once as u128, LARGE_SCHEDULE)
+        let bytes = bytes_of(variant, streams) * self.at_once as u128;
+        fits_memory(&what, bytes, LARGE_SCHEDULE)
             .map_err(|message| variant.refusal(Reason::Memory(message)))
+    }
+}
+
+/// Memory while the schedule of a variant is timed, which `streams` or is stored.
+fn bytes_of(variant: &Variant, streams: bool) -> u128 {
+    let request = &variant.request;
+    let [ranks, segments] = [request.ranks(), request.get_segments().count()].map(|n| n as u128);
+    let mut bytes = ranks * u128::from(STREAMED_RANK_BYTES) + segments * 64;
+    bytes += u128::from(steps(variant)) * u128::from(bytes_per_step(variant, streams));
+    let planning_row = variant.algorithm.planning_row(request);
+    bytes + u128::from((planning_row.tables)(request.ranks()))
+}
+
+fn bytes_per_step(variant: &Variant, streams: bool) -> u64 {
+    let planning_row = variant.algorithm.planning_row(&variant.request);
+    match planning_row.bytes_per_transfer() {
+        Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
+        _ => STEP_BYTES,
     }
 }

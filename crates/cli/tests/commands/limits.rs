@@ -197,6 +197,27 @@ fn transfers_on_ports_for_calls_are_stored() {
     }
 }
 
+/// Where the best segments need too much memory, fewer are taken, and a note says so.
+#[test]
+fn searches_keep_to_segments_that_fit() {
+    let kib = min_kib() + 300 * KIB_PER_MIB;
+    for command in [
+        // By a formula, by one that bounds the times of 60 ranks, and by uni-greedy's own search.
+        "simulate broadcast -p 64 -a chain --ranks-table",
+        "simulate broadcast -p 60 -a binary",
+        "simulate reduce -p 64 -a uni-greedy --ports uni",
+    ] {
+        let arguments = format!("{command} --bytes 10MB --alpha 0.001 --beta 1");
+        let output = limited(kib, &arguments);
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        let notes = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            notes.contains("may have better segments"),
+            "{arguments}: {notes}"
+        );
+    }
+}
+
 /// Schedules of a million ranks are too large to plan, with or without a limit of memory.
 #[test]
 fn a_million_ranks_are_refused() {

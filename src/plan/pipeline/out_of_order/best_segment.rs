@@ -36,7 +36,7 @@ pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Bes
         (request.transfer_time(s), request.combine_time(s))
     });
     let mut best = timed(split.segments(m)?)?;
-    let even = best_uni_greedy(request.ranks, m, variant.max_segments(), costs)?;
+    let even = best_uni_greedy(request.ranks, m, variant.max_segments(usize::MAX), costs)?;
     // Even sizes are not among those that the search compares.
     if is_better(even.time.value(), best.0) {
         let transfers = even.segments.count().saturating_mul(request.ranks);

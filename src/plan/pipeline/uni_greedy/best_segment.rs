@@ -7,13 +7,13 @@ use crate::plan::segments::{Split, even_size};
 
 /// Finds the best segments for a request whose costs are the same for all ranks. No schedule is
 /// stored for that.
-pub(super) fn best(variant: &Variant, _: usize) -> Result<Option<Best>> {
+pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Best>> {
     if !variant.request.closed_forms_hold() {
         return Ok(None);
     }
     let request = variant.algorithm.effective(&variant.request);
     let costs = |s| (request.transfer_time(s), request.combine_time(s));
-    let max_count = variant.max_segments();
+    let max_count = variant.max_segments(max_transfers);
     best_uni_greedy(request.ranks, request.elements(), max_count, costs).map(Some)
 }
 
