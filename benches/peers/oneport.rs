@@ -6,7 +6,7 @@ use std::time::Instant;
 use oneport::plan::choose;
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry;
-use oneport::plan::space::{Space, best_choice};
+use oneport::plan::space::{Space, fastest_variant};
 use oneport::run::{
     Endpoint, Operator, Run, ScopeOptions, Team, TeamOptions, Workers, inputs, oracle,
 };
@@ -302,7 +302,9 @@ fn of(
     core_model: Option<&CoreModel>,
 ) -> Result<choose::Choice, Refusal> {
     match core_model {
-        Some(core_model) => best_choice(&Space::among([algorithm], request), algorithm, core_model),
+        Some(core_model) => {
+            fastest_variant(&Space::among([algorithm], request), algorithm, core_model)
+        }
         None => choose::with_best_segments(algorithm, request),
     }
 }

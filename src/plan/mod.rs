@@ -57,24 +57,26 @@ mod split;
 
 #[doc(hidden)]
 pub mod space {
-    //! What a request leaves open, and the search for the fastest way to do what it asks: how a
-    //! model time is found stands in `space/search.rs`.
+    //! What a request leaves open, and the search for the fastest way to do what it asks.
+    //!
+    //! - `search.rs`: the search, and how a model time is found, call by call.
+    //! - `given.rs`: requests as they are given.
+    //! - `open.rs`: `Space`, with the uses of ports and the roots that an algorithm leaves open.
+    //! - `variant.rs`: `Variant`, its time and what bounds it.
+    //! - `evaluate.rs`: `Evaluator`, what a search minimizes, with `Settled` and `Choice`.
+    //! - `found.rs`: what a search says of a variant: `Method`, `Time`, `LeftOut`.
 
     pub(super) mod evaluate;
     pub(super) mod found;
     mod given;
+    pub(super) mod open;
     pub(super) mod search;
-    #[allow(
-        clippy::module_inception,
-        reason = "the folder is named after its main type"
-    )]
-    pub(super) mod space;
     pub(super) mod variant;
 
     pub use self::evaluate::{Evaluator, Model, Offer, Settled};
     pub use self::found::{Method, Time, is_better};
-    pub use self::search::{Ranking, best_choice, best_first, best_variant, fastest_first};
-    pub use self::space::{SegmentChoice, Space, Variants};
+    pub use self::open::{SegmentChoice, Space, Variants};
+    pub use self::search::{Ranking, best_first, fastest_first, fastest_variant, settled_variant};
     pub use self::variant::Variant;
 }
 

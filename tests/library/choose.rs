@@ -32,7 +32,7 @@ impl Evaluator for PutOff {
         let offer = |algorithm: &Algorithm| {
             algorithm.accepts(&space.request)?;
             let open = Variant::of(algorithm, &space.request);
-            Ok(Offer::Deferred(open.min_time()))
+            Ok(Offer::PutOff(open.min_time()))
         };
         space.algorithms.iter().map(offer).collect()
     }
@@ -59,7 +59,7 @@ fn ranked(request: &Request) -> Vec<Choice> {
 }
 
 /// Small sizes and costs, so that many times are equal, some of them up to rounding; all candidates
-/// are deferred.
+/// are put off.
 #[test]
 fn choices_by_bounds_are_those_of_all_times() {
     let mut random = Generator::new(12);
@@ -85,7 +85,7 @@ fn choices_by_bounds_are_those_of_all_times() {
             assert_eq!(within, Some(time), "{name}");
         }
         let request = &request;
-        let deferred = best_first(&Space::of(request), &PutOff);
+        let put_off = best_first(&Space::of(request), &PutOff);
         let equal = all.iter();
         let equal = equal.filter(|choice| are_equal(choice.time, all[0].time));
         let times: Vec<f64> = equal.map(|choice| choice.time).collect();
@@ -98,7 +98,7 @@ fn choices_by_bounds_are_those_of_all_times() {
             (algorithm.name().into_owned(), choice.time, request)
         };
         let expected = all.into_iter().next().map(of);
-        assert_eq!(deferred.best(None).ok().map(of), expected, "{request:?}");
+        assert_eq!(put_off.fastest(None).ok().map(of), expected, "{request:?}");
         assert_eq!(choose(request).ok().map(of), expected, "{request:?}");
     }
     assert!(ties > cases(90, 400), "{ties} ties");
@@ -264,9 +264,7 @@ fn segments_that_do_not_fit_into_memory_are_left_out() {
         let request = request.cost(cost.clone());
         let chosen = |max_transfers: usize| {
             let variant = Variant::of(&algorithm, &request);
-            let settled = SegmentChoice::Best
-                .choose_for(variant, max_transfers)
-                .unwrap();
+            let settled = SegmentChoice::Best.settle(variant, max_transfers).unwrap();
             (settled.variant, settled.time.unwrap().value())
         };
         let count = |variant: &Variant| variant.request.get_segments().count();
@@ -291,7 +289,7 @@ fn unequal_segments_are_tried_within_the_limits() {
         let request = Request::broadcast(ranks, elements).cost(CostModel::new(1.0, 1.0));
         [SegmentChoice::Best, SegmentChoice::BestUnequal].map(|segments| {
             let variant = Variant::of(&chain, &request);
-            segments.choose_for(variant, max_transfers).unwrap()
+            segments.settle(variant, max_transfers).unwrap()
         })
     };
     let count = |settled: &Settled| settled.variant.request.get_segments().count();
@@ -450,7 +448,7 @@ fn segments_of_a_request_do_not_change_what_is_searched() {
     }
 }
 
-/// Rows without a closed form, whose simulations end early, among enough ranks to be deferred.
+/// Rows without a closed form, whose simulations end early, among enough ranks to be put off.
 #[test]
 fn choices_among_many_ranks_are_those_of_all_times() {
     for kind in [Kind::Reduce, Kind::Allreduce, Kind::Allgather] {

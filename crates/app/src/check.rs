@@ -177,7 +177,7 @@ fn all(args: &CheckArgs, task: &PlanTask) -> Result<Answer> {
     for algorithm in &task.algorithms {
         bar.name(&algorithm.name());
         let input = task
-            .variant_of(algorithm)
+            .variant_to_plan(algorithm)
             .and_then(|variant| Input::planned_by(task, variant));
         match input {
             Ok(input) => {

@@ -147,11 +147,11 @@ impl Common {
         schedule = schedule.with_element_bytes(element_bytes);
         if let Some(bytes) = &self.vector.bytes {
             let bytes = bytes.one("--bytes")?;
+            let whole = self.vector.elements("a vector", bytes)?;
             ensure!(
-                series.is_none(),
+                series.is_none() || whole == Request::like(&schedule)?.elements(),
                 "{name}: the messages of a series have sizes of their own: leave --bytes out"
             );
-            let whole = self.vector.elements("a vector", bytes)?;
             schedule = at_size(schedule, whole).with_context(|| name.clone())?;
         }
         in_range(&schedule).with_context(|| name.clone())?;

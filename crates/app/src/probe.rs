@@ -362,7 +362,7 @@ impl Size {
         let mut names = Vec::new();
         for algorithm in &task.algorithms {
             let planned = task
-                .variant_of(algorithm)
+                .variant_to_plan(algorithm)
                 .and_then(|variant| Input::planned_by(&task, variant));
             if let Ok(input) = planned
                 && everywhere(&input.schedule.check()).as_deref() == Some(trees)

@@ -219,7 +219,7 @@ fn best_parts(variant: &Variant, max_transfers: usize) -> Result<Option<Best>> {
                 if is_too_long && best.0.is_finite() {
                     return found(request, best, Method::LimitedSearch);
                 }
-                let time = variant.time()?;
+                let time = variant.time_or_infinity()?;
                 tried.insert(parts);
                 if is_better(time, best.0) || (time <= best.0 && parts < best.1) {
                     best = (time, parts);

@@ -234,7 +234,7 @@ fn choose_part(algorithm: Option<&Algorithm>, request: &Request) -> Result<Choic
             *algorithm = resolved;
         }
     }
-    best_first(&space, &Model).best(Some(request.kind))
+    best_first(&space, &Model).fastest(Some(request.kind))
 }
 
 impl Algorithm {

@@ -1,6 +1,7 @@
 //! [`Algorithm`], a row of the registry or a composition: whether it can be planned, and its plan
-//! on given ports. The best use of ports and root, and by it `plan`, `time` and `closed_form`:
-//! `plan/space`.
+//! on given ports. In `plan/space` stand the uses of ports and the roots that it leaves open
+//! (`open.rs`), the best of these and by it `plan` and `time` (`given.rs`), and `closed_form`
+//! (`variant.rs`).
 
 use std::borrow::Cow;
 use std::ops::Deref;

@@ -1,5 +1,5 @@
 //! Schedules for some of a rank's ports as schedules for all of them, and the uses of ports that
-//! algorithms are planned for: see `plan/space/space.rs`.
+//! algorithms are planned for: see `plan/space/open.rs`.
 
 use super::PortModels;
 use crate::error::Result;

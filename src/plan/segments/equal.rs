@@ -51,11 +51,11 @@ impl Variant {
         if elements <= 1 || self.request.ranks < 2 {
             return Ok(first);
         }
-        let mut trial = TriedSegments::new(self, max_transfers);
-        trial.max_simulated /= search::SHORT_SHARE;
-        trial.search()?;
-        let found = trial.best(Method::Search)?;
-        let found = trial.refine(found)?;
+        let mut tried = TriedSegments::new(self, max_transfers);
+        tried.max_simulated /= search::SHORT_SHARE;
+        tried.search()?;
+        let found = tried.best(Method::Search)?;
+        let found = tried.refine(found)?;
         if is_better(found.time.value(), first.time.value()) {
             return Ok(found);
         }
@@ -70,7 +70,7 @@ impl Variant {
     pub(in crate::plan) fn best_whole(&self) -> Result<Best> {
         let segments = Segments::whole(self.request.elements());
         Ok(Best {
-            time: Time::Exact(self.with_segments(segments.clone()).time()?),
+            time: Time::Exact(self.with_segments(segments.clone()).time_or_infinity()?),
             segments,
             method: Method::Whole,
         })
@@ -88,15 +88,15 @@ impl Variant {
 fn best_on_used_ports(variant: &Variant, max_transfers: usize) -> Result<Best> {
     let (algorithm, request) = (&variant.algorithm, &variant.request);
     let m = request.elements();
-    let mut trial = TriedSegments::new(variant, max_transfers);
+    let mut tried = TriedSegments::new(variant, max_transfers);
     if m <= 1 || request.ranks < 2 {
-        trial.try_size(m.max(1))?;
-        return trial.best(Method::Whole);
+        tried.try_size(m.max(1))?;
+        return tried.best(Method::Whole);
     }
     let first = match algorithm.best_segment {
         BestSegment::Search => None,
         BestSegment::Formula(size) => match SymbolValues::of(&algorithm.effective(request)) {
-            Some(x) => trial.near(size(&x))?,
+            Some(x) => tried.near(size(&x))?,
             None => None,
         },
         BestSegment::Own(best) => match best(variant, max_transfers)? {
@@ -107,11 +107,11 @@ fn best_on_used_ports(variant: &Variant, max_transfers: usize) -> Result<Best> {
     let first = match first {
         Some(best) => best,
         None => {
-            trial.search()?;
-            trial.best(Method::Search)?
+            tried.search()?;
+            tried.best(Method::Search)?
         }
     };
-    trial.refine(first)
+    tried.refine(first)
 }
 
 struct TriedSegments {
@@ -182,7 +182,7 @@ impl TriedSegments {
             Time::Exact(time)
         } else if split.count == 1 || may_simulate {
             self.simulated = simulated;
-            Time::Exact(self.variant.time()?)
+            Time::Exact(self.variant.time_or_infinity()?)
         } else {
             let full = Segments::of_sizes(vec![split.size; split.count])?;
             let mut rounded = self.variant.with_segments(full);

@@ -115,7 +115,7 @@ impl Variant {
             }
             let time = Segments::of_sizes(sizes.to_vec()).and_then(|segments| {
                 variant.request.segments = segments;
-                variant.time()
+                variant.time_or_infinity()
             });
             time.unwrap_or_else(|e| {
                 failed = Some(e);

@@ -5,7 +5,7 @@
 use std::ops::Deref;
 
 use super::found::{LeftOut, Method, Time};
-use super::space::{SegmentChoice, Space, Variants};
+use super::open::{SegmentChoice, Space, Variants};
 use super::variant::Variant;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::Algorithm;
@@ -47,7 +47,9 @@ impl Deref for Choice {
 pub struct Settled {
     /// The variant, with its segments.
     pub variant: Variant,
-    /// `None` if it was not needed yet, or turned out to be larger than a limit of the caller.
+    /// `None` if it is not known yet, also where only a time that does not count is, such as one
+    /// without the ports that nodes share, or if it turned out to be larger than a limit of the
+    /// caller.
     pub time: Option<Time>,
 }
 
@@ -75,7 +77,7 @@ pub enum Offer {
     /// Its time takes long to compute, and is at least this. It is computed after those of all
     /// others, in the order of these bounds, and only if it may be smaller than the smallest time
     /// so far, or as small and the algorithm comes earlier.
-    Deferred(f64),
+    PutOff(f64),
 }
 
 /// What a search minimizes.
@@ -116,7 +118,7 @@ pub struct Model;
 
 impl Evaluator for Model {
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        let mut settled = segments.choose_for(variant, usize::MAX)?;
+        let mut settled = segments.settle(variant, usize::MAX)?;
         if settled.time.is_some_and(Time::is_upper_bound) {
             if settled.variant.is_too_long_to_time() {
                 settled.variant.left_out.push(LeftOut::Time);
@@ -128,7 +130,7 @@ impl Evaluator for Model {
     }
 
     fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
-        let time = variant.time_or_infinity(limit);
+        let time = variant.time_or_infinity_within(limit);
         time.map_err(|error| variant.refusal(Reason::Planner(error)))
     }
 
@@ -141,11 +143,7 @@ impl SegmentChoice {
     /// The variant with these segments, for a memory that holds schedules of at most
     /// `max_transfers` transfers while they are searched for, and the time that the search has
     /// found.
-    pub fn choose_for(
-        &self,
-        mut variant: Variant,
-        max_transfers: usize,
-    ) -> Result<Settled, Refusal> {
+    pub fn settle(&self, mut variant: Variant, max_transfers: usize) -> Result<Settled, Refusal> {
         if !variant.algorithm.segmented {
             return Ok(Settled::new(variant, None));
         }

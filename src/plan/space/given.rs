@@ -4,8 +4,8 @@
 //! ```text
 //! Request::time                         the algorithm of this name
 //!   Algorithm::time                     the least of all
-//!     Space::variants                   uses of the ports, and roots          space.rs
-//!   * Variant::time                     as in the search, without a limit     variant.rs
+//!     Space::variants                   uses of the ports, and roots          open.rs
+//!   * Variant::time_or_infinity         as in the search, without a limit     variant.rs
 //! ```
 //!
 //! [`Request::plan`] times them in the same way if there are several, and plans the fastest.
@@ -13,7 +13,7 @@
 
 use std::borrow::Cow;
 
-use super::space::{SegmentChoice, Space, Variants, first_of_least};
+use super::open::{SegmentChoice, Space, Variants, first_of_least};
 use super::variant::Variant;
 use crate::error::{Error, Result};
 use crate::plan::Request;
@@ -58,12 +58,12 @@ impl Algorithm {
     /// itself fails: a buffer would overflow, there are too many ranks for its search, or the links
     /// do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
-        self.fastest_variant(request)?.plan()
+        self.variant_to_plan(request)?.plan()
     }
 
     /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
     pub fn planned(&self, request: &Request) -> Result<Planned> {
-        self.fastest_variant(request)?.planned()
+        self.variant_to_plan(request)?.planned()
     }
 
     /// For each use of the ports, for each root. Of these an infinite time is no error here.
@@ -77,13 +77,13 @@ impl Algorithm {
         space.variants(self)
     }
 
-    fn fastest_variant(&self, request: &Request) -> Result<Variant> {
+    fn variant_to_plan(&self, request: &Request) -> Result<Variant> {
         let mut variants = self.variants_as_given(request)?;
         if let Some(only) = variants.only() {
             return Ok(only);
         }
         let each = variants.each;
-        let timed = each.map(|variant| Ok::<_, Error>((variant.time()?, variant)));
+        let timed = each.map(|variant| Ok::<_, Error>((variant.time_or_infinity()?, variant)));
         Ok(first_of_least(timed, |(time, _)| *time)?.1)
     }
 
@@ -93,9 +93,9 @@ impl Algorithm {
     /// longer: the [planners](crate::plan) state it. It is infinite if a message has no link.
     ///
     /// # Errors
-    /// As [`Algorithm::plan`], but where there is a closed form the planner is not asked.
+    /// As [`Algorithm::plan`], but where a formula gives the time the planner is not asked.
     pub fn time(&self, request: &Request) -> Result<f64> {
         let each = self.variants_as_given(request)?.each;
-        first_of_least(each.map(|variant| variant.time()), |time| *time)
+        first_of_least(each.map(|variant| variant.time_or_infinity()), |time| *time)
     }
 }

@@ -7,18 +7,20 @@
 //! ([`Reason::is_of_size`]): a [`Choice`] says so, and commands note it. What is not said stands at
 //! [`LeftOut`].
 //!
-//! How [`Request::plan_best`] comes to a time. Lines that begin with `?` are taken where they say,
-//! those with `*` for each of several:
+//! How [`choose`] comes to a time. [`Request::plan_best`] asks it under the costs of a machine, and
+//! plans what it chooses. Lines that begin with `?` are taken where they say, those with `*` for
+//! each of several:
 //!
 //! ```text
 //! choose                                                                      search.rs
-//!   Space::of                           the candidates of the registry        space.rs
+//!   Space::of                           the candidates of the registry        open.rs
 //!   best_first
 //!   * offer                             each algorithm
-//!     ? Evaluator::min_time             if Space::puts_off it: where this lower bound is not 0, or
-//!                                       no segments are searched for, nothing follows yet
-//!       best_variant
-//!         Evaluator::variants           uses of the ports, and roots          space.rs
+//!     ? Evaluator::min_time             if Space::may_take_long: where this lower bound is not 0,
+//!                                       or no segments are searched for, it is put off, and nothing
+//!                                       follows yet
+//!       settled_variant
+//!         Evaluator::variants           uses of the ports, and roots          open.rs
 //!       ? settle                        if there is one
 //!       ? fastest_within                if there are several
 //!         * settle, with_time           each of them
@@ -27,10 +29,10 @@
 //!     fastest_within
 //!     * settle                          each of its variants
 //!       with_time                       within the best time so far
-//!   Ranking::best                       the fastest, and what was left out
+//!   Ranking::fastest                    what was left out, too
 //!
 //! settle, an Evaluator's                                                      evaluate.rs
-//!   SegmentChoice::choose_for           the segments of a variant
+//!   SegmentChoice::settle               the segments of a variant
 //!   ? Variant::best_segments            if they are searched for              segments/equal.rs
 //!     ? BestSegment::Own                the search of a row, such as uni-greedy's, in place of the
 //!                                       next three, unless it returns None
@@ -38,43 +40,51 @@
 //!     ? TriedSegments::search           else, or if that returns None
 //!     ? TriedSegments::refine           after the last two: all of few elements, else numbers of
 //!                                       even segments nearby
-//!       * try_split                     each that these try: its closed form, or Variant::time, or
+//!       * try_split                     each that these try: its closed form, or a simulation, or
 //!                                       at most the closed form of a vector rounded up to whole
-//!                                       segments, and of the next number of ranks that has one
+//!                                       segments, and of the next number of ranks that has one; else
+//!                                       it is left out
 //!     ? best_both_ways                  if not times_as_used: those that are best on the ports
 //!                                       that it is planned for, and a short search on its own
-//!   ? Variant::best_unequal_segments    best_segments, then unequal ones      segments/unequal.rs
-//!   Time::AtMost                        Model forgets it, so that with_time finds the time, unless
-//!                                       that takes too long to simulate
+//!   ? Variant::best_unequal_segments    if commands ask: best_segments, then  segments/unequal.rs
+//!                                       unequal ones
+//!   Settled::time                       Model leaves out a bound (Time::AtMost), so that with_time
+//!                                       finds the time, unless that takes too long to simulate
 //!
-//! with_time                             what no search has timed
+//! with_time                             what no search has timed; what is infinite is refused
 //!   Evaluator::time                     of Model: Variant::time_within, and   evaluate.rs
 //!                                       infinity where a message has no link
 //!
 //! Variant::time_within                                                        variant.rs
-//! ? Variant::closed_form                the formula of the row that plans it, if one holds
-//!   Variant::planned                    else by the row's planner, late arrivals apart
+//! ? Variant::closed_form                the formula of the row that plans it, if one holds; of
+//!                                       gathers and out-of-order the time of a plan
+//! ? Variant::planned                    else by the row's planner; where ranks are late, some rows
+//!                                       are planned twice (for_arrivals)
 //!     Algorithm::plan_on_ports          on the used ports, for the root   registry/algorithm.rs
-//!       by_planner                      a schedule, or programs made as they are timed
-//!   Planned::timed_within               stored before if not times_as_used    registry/planner.rs
+//!       by_planner                      a schedule, or programs or transfers whose steps are not
+//!                                       stored
+//! ? Planned::timed_within               then: stored before if not times_as_used  registry/planner.rs
 //!     simulate::stream_within           all steps, in the order of the lists  simulate/stream.rs
 //!     ? Schedule::timed_by_graph        instead, on ports for calls or that ranks share
 //! ```
 //!
 //! For example, a broadcast among 8 ranks of 1 byte with alpha 1000 and beta 0.1: `offer` takes
-//! `binomial`, which has one use of its ports and one root, so that `best_variant` settles one
-//! variant. `choose_for` returns it as it is, since the row does not segment; nothing is known of
-//! its time. `with_time` asks `time_within`, whose closed form says 3 rounds of 1000.1: 3000.3.
+//! `binomial`, which has one use of its ports and one root, so that `settled_variant` settles one
+//! variant. `settle` returns it as it is, since the row does not segment; nothing is known of its
+//! time. `with_time` asks `time_within`, whose closed form says 3 rounds of 1000.1: 3000.3.
 //!
-//! Who else asks: commands have an [`Evaluator`] of their own, `TaskEvaluator` in
-//! `crates/app/src/task/evaluation.rs`, which says what differs. A native run on known cores may
-//! ask the native estimate (`crates/measure/src/estimate/choice.rs`). [`Request::time`] begins
-//! lower: see `given.rs`.
+//! Who else asks: [`with_best_segments`] is the same for one algorithm (`fastest_variant`).
+//! Commands have an [`Evaluator`] of their own, `TaskEvaluator` in
+//! `crates/app/src/task/evaluation.rs`, which says what differs, such as unequal segments. A native
+//! run on known cores may ask the native estimate (`crates/measure/src/estimate/choice.rs`).
+//! Compositions, `gossip` and guidelines ask `best_first` for their parts and calls.
+//! [`Request::time`] begins lower: see `given.rs`.
 //!
 //! Ties: among times that are equal up to rounding, the first algorithm of the space wins (`wins`,
 //! and [`fastest_first`] in `compare`, too), which is the first in the registry for its candidates;
 //! of its uses of the ports and roots the first (`first_of_least`). The phases of `composed` are an
-//! exception, for the sake of their bits. Plans that a planner compares are compared exactly.
+//! exception, for the sake of their bits. Of two plans for late ranks, of trees of gathers and of
+//! the broadcasts of split-binary the faster one is found without regard to rounding.
 //!
 //! Limits: algorithms that were put off are evaluated one after another, so that each has the best
 //! time before it as its limit. A limit ends a simulation in the order of the lists as soon as a
@@ -96,7 +106,7 @@
 
 use super::evaluate::{Choice, Evaluator, Model, Offer, Settled};
 use super::found::{LeftOut, Time, is_better, with_rounding};
-use super::space::{Space, Variants, first_of_least};
+use super::open::{Space, Variants, first_of_least};
 use super::variant::ANY_TIME;
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
@@ -136,7 +146,7 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
     let offers = evaluator.each(space, &|algorithm, evaluator| {
         offer(space, algorithm, evaluator)
     });
-    let (mut timed, mut deferred, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut timed, mut put_off, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     let (mut best, mut cut) = ((f64::INFINITY, 0), Vec::new());
     let mut add = |i: usize, settled: Settled, best: &mut (f64, usize)| {
         if !settled.variant.left_out.is_empty() {
@@ -152,12 +162,12 @@ pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
     for (i, offer) in offers.into_iter().enumerate() {
         match offer {
             Ok(Offer::Timed(settled)) => add(i, settled, &mut best),
-            Ok(Offer::Deferred(min_time)) => deferred.push((i, min_time)),
+            Ok(Offer::PutOff(min_time)) => put_off.push((i, min_time)),
             Err(refusal) => refusals.push((i, refusal)),
         }
     }
-    deferred.sort_by(|(_, a), (_, b)| f64::total_cmp(a, b));
-    for (i, min_time) in deferred {
+    put_off.sort_by(|(_, a), (_, b)| f64::total_cmp(a, b));
+    for (i, min_time) in put_off {
         if !wins((min_time, i), best) {
             continue;
         }
@@ -224,31 +234,31 @@ fn offer<E: Evaluator>(
     algorithm: &Algorithm,
     evaluator: &E,
 ) -> Result<Offer, Refusal> {
-    if space.puts_off(algorithm) {
+    if space.may_take_long(algorithm) {
         algorithm.accepts(&space.request)?;
         let min_time = lower_bound_of(space, algorithm, evaluator);
         // A search for segments has no limit that could end it.
         if min_time > 0.0 || !space.searches_segments(algorithm) {
-            return Ok(Offer::Deferred(min_time));
+            return Ok(Offer::PutOff(min_time));
         }
     }
-    let settled = best_variant(space, algorithm, evaluator)?;
+    let settled = settled_variant(space, algorithm, evaluator)?;
     with_time(settled, evaluator, f64::INFINITY).map(Offer::Timed)
 }
 
 /// The fastest variant of an algorithm, with its time.
-pub fn best_choice<E: Evaluator>(
+pub fn fastest_variant<E: Evaluator>(
     space: &Space<'_>,
     algorithm: &Algorithm,
     evaluator: &E,
 ) -> Result<Choice, Refusal> {
-    let settled = best_variant(space, algorithm, evaluator)?;
+    let settled = settled_variant(space, algorithm, evaluator)?;
     let timed = with_time(settled, evaluator, f64::INFINITY)?;
     Ok(Choice::of(timed).expect(ANY_TIME))
 }
 
 /// The variant of an algorithm to plan: the fastest, or the only one, which need not be timed.
-pub fn best_variant<E: Evaluator>(
+pub fn settled_variant<E: Evaluator>(
     space: &Space<'_>,
     algorithm: &Algorithm,
     evaluator: &E,
@@ -320,7 +330,7 @@ impl Ranking {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): none can be planned, with the reason for
     /// each.
-    pub fn best(self, kind: Option<Kind>) -> Result<Choice> {
+    pub fn fastest(self, kind: Option<Kind>) -> Result<Choice> {
         if let Some(mut fastest) = self.choices.into_iter().next() {
             let others = self.cut.iter().filter(|cut| **cut != fastest.algorithm);
             let count = others.count();
@@ -357,7 +367,7 @@ impl Ranking {
 /// contains the reason for each.
 pub fn choose(request: &Request) -> Result<Choice> {
     request.validate()?;
-    best_first(&Space::of(request), &Model).best(Some(request.kind))
+    best_first(&Space::of(request), &Model).fastest(Some(request.kind))
 }
 
 impl Request {
@@ -415,5 +425,5 @@ impl Request {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn with_best_segments(algorithm: &Algorithm, request: &Request) -> Result<Choice, Refusal> {
-    best_choice(&Space::among([algorithm], request), algorithm, &Model)
+    fastest_variant(&Space::among([algorithm], request), algorithm, &Model)
 }

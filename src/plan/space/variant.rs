@@ -166,7 +166,7 @@ impl Variant {
 
     /// As [`time_within`](Self::time_within), but infinite if a message has no link: another
     /// variant may do without.
-    pub(super) fn time_or_infinity(&self, limit: f64) -> Result<Option<f64>> {
+    pub(super) fn time_or_infinity_within(&self, limit: f64) -> Result<Option<f64>> {
         match self.time_within(limit) {
             Err(error) if matches!(error.kind(), ErrorKind::NoLink { .. }) => {
                 Ok(Some(f64::INFINITY))
@@ -176,8 +176,8 @@ impl Variant {
     }
 
     /// Its model time, infinite if a message has no link.
-    pub(in crate::plan) fn time(&self) -> Result<f64> {
-        let time = self.time_or_infinity(f64::INFINITY)?;
+    pub(in crate::plan) fn time_or_infinity(&self) -> Result<f64> {
+        let time = self.time_or_infinity_within(f64::INFINITY)?;
         Ok(time.expect(ANY_TIME))
     }
 

@@ -9,7 +9,7 @@ use oneport::check::Bits;
 
 /// The schedules of `--schedule`, which must answer the request of `task`. Wrong ones are refused
 /// with the first error: their times mean nothing.
-pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<CompareRow>, Vec<Skipped>)> {
+pub(super) fn rows(common: &Common, task: &PlanTask) -> Result<(Vec<CompareRow>, Vec<Skipped>)> {
     let mut inputs = Vec::new();
     for file in common.files()? {
         let input = common.read(&file)?;
@@ -19,6 +19,10 @@ pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<CompareRow>
             // All files of a family are one row.
             (None, _) => file.source.name(),
         };
+        ensure!(
+            input.series.is_none(),
+            "{file}: its messages take the times of its platform: give the costs of all, as by --alpha and --beta"
+        );
         ensure_same(&input.schedule, &task.request).with_context(|| file.clone())?;
         inputs.push((file, input));
     }

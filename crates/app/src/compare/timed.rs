@@ -17,7 +17,7 @@ const SILENT_SECONDS: f64 = 5.0;
 
 /// All algorithms, timed in the model.
 pub(super) struct TimedAlgorithms {
-    /// Description of the fastest schedule.
+    /// Description of the fastest schedule that an algorithm plans.
     pub(super) info: ScheduleInfo,
     /// For the roots that were taken.
     pub(super) lower_bound: f64,
@@ -35,7 +35,7 @@ pub(super) fn time_all(
     common: &Common,
     task: &PlanTask,
 ) -> Result<TimedAlgorithms> {
-    let (mut rows, wrong) = own::timed(common, task)?;
+    let (mut rows, wrong) = own::rows(common, task)?;
     // Schedules of files may take another root, split blocks, or have a block in its place.
     let of_own = rows.iter().map(|row| row.figures.bound);
     let of_own = of_own.fold(f64::INFINITY, f64::min);
@@ -53,8 +53,8 @@ pub(super) fn time_all(
         ));
     }
     let all = task.side_by_side(&task.algorithms, Some(&progress), |share, algorithm| {
-        let variant = share.variant_of(algorithm)?;
-        timed(task, &variant, &progress, &bounds)
+        let variant = share.variant_to_plan(algorithm)?;
+        row_of(task, &variant, &progress, &bounds)
             .map_err(|error| variant.refusal(Reason::Planner(error)))
     });
     progress.finish();
@@ -105,7 +105,7 @@ pub(super) fn time_all(
 }
 
 /// The row of a variant, and whether it uses several ports.
-fn timed(
+fn row_of(
     task: &PlanTask,
     variant: &Variant,
     progress: &WorkBar,

@@ -19,8 +19,8 @@ use crate::progress::WorkBar;
 impl PlanTask {
     /// The variant of `algorithm` to plan. A refusal if the algorithm does not accept the request,
     /// or its schedule is too large.
-    pub(crate) fn variant_of(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
-        self.evaluation(1, None).variant_of(algorithm)
+    pub(crate) fn variant_to_plan(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
+        self.evaluation(1, None).variant_to_plan(algorithm)
     }
 
     /// As [`choose`](Self::choose), and says what the search left out.
@@ -74,13 +74,13 @@ impl PlanTask {
             // On any error, the choice by model time reports it.
             let applies = |ranking: &Ranking| !self.named || ranking.refusals.is_empty();
             let ranking = ranking.ok().filter(applies);
-            if let Some(choice) = ranking.and_then(|ranking| ranking.best(None).ok()) {
+            if let Some(choice) = ranking.and_then(|ranking| ranking.fastest(None).ok()) {
                 return Ok(choice.variant);
             }
         }
         let candidates = self.candidates();
         if let [one] = candidates[..] {
-            return Ok(self.variant_of(one).map_err(Error::from)?);
+            return Ok(self.variant_to_plan(one).map_err(Error::from)?);
         }
         let progress = WorkBar::new(&self.caller, 0, "choosing the fastest: timing {msg}");
         let ranking = best_first(
@@ -91,7 +91,7 @@ impl PlanTask {
         if let Some(refusal) = ranking.refusals.first().filter(|_| self.named) {
             return Err(Error::from(refusal.clone()).into());
         }
-        Ok(ranking.best(None)?.variant)
+        Ok(ranking.fastest(None)?.variant)
     }
 
     /// What it chooses from.

@@ -4,35 +4,42 @@
 //!
 //! ```text
 //! Simulated::of                         simulate                              simulate.rs
-//!   Common::input_to_time               plan, run, draw, export: input        input.rs
-//!     PlanTask::new                     the options as a request              task.rs
+//!   Common::input_to_time               plan, run, draw and others: input     input.rs
+//!   ? Common::read                      a file
+//!     PlanTask::new                     else: the options as a request        task.rs
 //!     PlanTask::choose_aloud                                                  choice.rs
 //!       PlanTask::choose
 //!       ? choose_native_among           on_cores: a run on threads whose cores are known
-//!       ? TaskEvaluator::variant_of     else, of one algorithm
-//!       ? best_first                    else, with TaskEvaluator
-//!       in_common_order                 of several algorithms
+//!       ? PlanTask::variant_to_plan     else, or if that finds none: of one algorithm
+//!       ? best_first                    of several, with TaskEvaluator
+//!     ? in_common_order                 of several algorithms, or of the one that rules select
 //!       note_left_out
 //!     PlanTask::to_time                 the schedule, streamed or stored; input: PlanTask::plan
 //!   Planned::timed                      the time that is shown
 //!
-//! CompareJob::of                        compare                               compare.rs
-//!   time_all                                                                  compare/timed.rs
-//!     PlanTask::side_by_side
-//!     * TaskEvaluator::variant_of       each algorithm
-//!         best_variant                  the time of one that has no other is not needed yet
-//!       timed
-//!         PlanTask::to_time             the schedule, streamed or stored
-//!         Planned::timed
-//!     fastest_first
+//! CompareJob::new                       compare                               compare.rs
+//!   CompareArgs::task
+//!     PlanTask::new                     the options as a request              task.rs
+//!   CompareJob::of
+//!     time_all                                                                compare/timed.rs
+//!       own::rows                       files                                 compare/own.rs
+//!       PlanTask::side_by_side
+//!       * TaskEvaluator::variant_to_plan
+//!                                       each algorithm: one that has no other variant need not be
+//!                                       timed yet
+//!         row_of
+//!           PlanTask::to_time           the schedule, streamed or stored
+//!           Planned::timed
+//!       fastest_first
 //! ```
 //!
 //! `TaskEvaluator` differs from the library's `Model` in this:
 //!
 //! - It looks at memory and progress, and times schedules of any length, or refuses them, where
 //!   `Model` may have an upper bound.
-//! - Where nodes share ports it times stored schedules, tries all roots, and searches for segments
-//!   as if they shared none, once for all roots where it can (`has_same_segments_for_all_roots`).
+//! - Where nodes share ports it times stored schedules, tries all roots where that is quick enough,
+//!   whatever root the planner takes, and searches for segments as if they shared none, once for
+//!   all roots where it can (`has_same_segments_for_all_roots`).
 //! - Sums of floats may have two forms. The one with the same bits on all ranks is taken where it
 //!   takes less time, of each variant if computation overlaps communication and it is quick to tell
 //!   (`in_faster_order`), and where it takes as much model time, of the one that is chosen among
@@ -42,15 +49,14 @@
 //!   variant, where one algorithm serves all groups of ranks.
 //!
 //! `simulate` and `compare` show a time that is simulated, also where the search took a closed
-//! form, as [`Request::time`](oneport::Request::time) does; `simulate` has a line for that.
-//! Schedules of files are read by `Common::read`, and timed by `own::timed` of `compare`.
+//! form, which `simulate` shows as `formula`.
 //!
 //! Commands differ among each other in this:
 //!
 //! - Those that plan one schedule (`PlanTask::choose`) consider only algorithms that split the
-//!   vector where several segments are given (`candidates`).
-//! - A native run whose options give no costs chooses under those of a built-in profile
-//!   (`run/limits.rs`), and shows the model time of those that `simulate` has.
+//!   vector where several segments are given, if any of these applies (`candidates`).
+//! - A native run whose options give no costs chooses under those of a built-in profile, and shows
+//!   the model time of those that `simulate` has (`Common::input_for_run`).
 //! - Under many arrivals `compare` times as `compare/late.rs` says.
 //! - A family of one tree (`--same-bits=tree`) is made in `family.rs`; `--rules` replaces the
 //!   algorithms by the one that a file of rules selects (`selection.rs`).
@@ -65,8 +71,8 @@ use oneport::plan::choose::LeftOut;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::space::{
-    Evaluator, Offer, SegmentChoice, Settled, Space, Time, Variant, Variants, best_variant,
-    is_better,
+    Evaluator, Offer, SegmentChoice, Settled, Space, Time, Variant, Variants, is_better,
+    settled_variant,
 };
 
 use super::{PlanTask, Timing, steps};
@@ -114,7 +120,7 @@ impl Evaluator for TaskEvaluator<'_> {
         }
         algorithm.accepts(&space.request)?;
         let open = Variant::of(algorithm, &space.request);
-        let known = self.with_chosen_segments(open, &space.segments)?.variant;
+        let known = self.settle_in_memory(open, &space.segments)?.variant;
         let space = Space {
             segments: SegmentChoice::Given(known.request.get_segments().clone()),
             ..space.clone()
@@ -129,7 +135,7 @@ impl Evaluator for TaskEvaluator<'_> {
     }
 
     fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
-        let settled = self.with_chosen_segments(variant, segments)?;
+        let settled = self.settle_in_memory(variant, segments)?;
         Ok(self.in_faster_order(settled))
     }
 
@@ -161,10 +167,10 @@ impl Evaluator for TaskEvaluator<'_> {
 }
 
 impl TaskEvaluator<'_> {
-    /// See [`PlanTask::variant_of`].
-    pub(crate) fn variant_of(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
+    /// As [`PlanTask::variant_to_plan`].
+    pub(crate) fn variant_to_plan(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
         let space = self.task.space([algorithm]);
-        Ok(best_variant(&space, algorithm, self)?.variant)
+        Ok(settled_variant(&space, algorithm, self)?.variant)
     }
 
     /// Whether the same segments are best for all roots, so that they are searched for once: links
@@ -178,7 +184,7 @@ impl TaskEvaluator<'_> {
 
     /// The variant with its segments, if its schedule fits into the share of the memory. Of several
     /// segments a search tries what fits into it, so that a small memory may give others.
-    fn with_chosen_segments(
+    fn settle_in_memory(
         &self,
         variant: Variant,
         segments: &SegmentChoice,
@@ -189,7 +195,7 @@ impl TaskEvaluator<'_> {
             self.ensure_fits_memory(&variant)?;
             max = self.max_transfers(&variant);
         }
-        let mut settled = segments.choose_for(variant, max)?;
+        let mut settled = segments.settle(variant, max)?;
         self.ensure_fits_memory(&settled.variant)?;
         let is_exact = |time: &Time| !time.is_upper_bound() && time.value().is_finite();
         let shares = self.task.node_ports.is_some();

@@ -82,7 +82,7 @@ impl PlanTask {
     /// What is proved of the schedule of `algorithm`, and its model time, if it adds all elements
     /// on all ranks in one tree.
     fn in_one_tree(&self, algorithm: &Algorithm) -> Result<Option<(Bits, f64)>, Refusal> {
-        let variant = self.variant_of(algorithm)?;
+        let variant = self.variant_to_plan(algorithm)?;
         let request = &variant.request;
         let (ranks, segments) = (request.ranks(), request.get_segments().count());
         let steps = steps(&variant);

@@ -274,7 +274,7 @@ fn sizes_of<'r>(rows: impl Iterator<Item = &'r Trial>) -> Option<String> {
 fn select_algorithms(args: &TuneArgs, task: &PlanTask) -> Result<(Vec<Algorithm>, Vec<Skipped>)> {
     let (mut found, mut skipped): (Vec<Algorithm>, Vec<Skipped>) = Default::default();
     for algorithm in algorithms(args.collective, &args.algorithms, &task.request)? {
-        match task.variant_of(&algorithm) {
+        match task.variant_to_plan(&algorithm) {
             Ok(_) => found.push(algorithm),
             Err(refusal) if args.algorithms.is_open() => skipped.push(refusal.into()),
             Err(refusal) => return Err(Error::from(refusal).into()),

@@ -166,6 +166,14 @@ fn a_stored_series_keeps_its_platform() {
         let other = json_in(&folder, "simulate --schedule s.json --alpha 1 --beta 0");
         assert!(other["lower_bounds"].get("series").is_none());
         assert_eq!(json_in(&folder, "check --schedule s.json")["ok"], true);
+        // Algorithms have no times on its platform.
+        let compare = format!("compare --schedule {}", folder.join("s.json").display());
+        let message = failure(&mut oneport(&compare), 2);
+        assert!(message.contains("give the costs of all"), "{message}");
+        let compared = json_in(&folder, "compare --schedule s.json --alpha 1 --beta 0");
+        let mut rows = compared["rows"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["algorithm"] == "s.json").unwrap();
+        assert_eq!(row["time"], other["time"]);
     }
 }
 

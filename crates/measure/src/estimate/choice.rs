@@ -52,7 +52,7 @@ use oneport::schedule::Step;
 pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice> {
     let candidates = &Space::of(request).algorithms;
     let ranking = choose_native_among(candidates, request, core_model)?;
-    ranking.best(Some(request.get_collective()))
+    ranking.fastest(Some(request.get_collective()))
 }
 
 /// Whether an estimate for this request is quick and means something: all ranks start together.

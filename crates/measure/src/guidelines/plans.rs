@@ -192,7 +192,7 @@ impl<'a> Plans<'a> {
         }
         let ranking = best_first(&space, &Model);
         let refusal = ranking.refusals.first().map(ToString::to_string);
-        match ranking.best(None) {
+        match ranking.fastest(None) {
             Ok(choice) => Ok(PlannedCall {
                 call: *call,
                 variant: choice.variant,

@@ -6,7 +6,7 @@ use oneport::plan::Request;
 use oneport::plan::choose::Choice;
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::space::{Space, best_choice};
+use oneport::plan::space::{Space, fastest_variant};
 use oneport::run::Tuning;
 use oneport::schedule::collective::Kind;
 use oneport_measure::estimate::{CoreModel, choose_native};
@@ -32,7 +32,7 @@ fn estimate_native(
     request: &Request,
     core_model: &CoreModel,
 ) -> Result<Choice, Refusal> {
-    best_choice(&Space::among([algorithm], request), algorithm, core_model)
+    fastest_variant(&Space::among([algorithm], request), algorithm, core_model)
 }
 
 #[test]

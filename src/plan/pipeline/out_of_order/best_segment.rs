@@ -29,7 +29,7 @@ pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Bes
     };
     // The full plan takes more effort than the quick plan of the comparison, and may be shorter.
     let timed = |segments: Segments| {
-        let time = variant.with_segments(segments.clone()).time()?;
+        let time = variant.with_segments(segments.clone()).time_or_infinity()?;
         Ok::<_, Error>((time, segments))
     };
     let (m, costs) = (request.elements(), |s| {
@@ -107,7 +107,7 @@ fn try_all_splits(
             return Ok((least, best, Method::LimitedSearch));
         }
         variant.request.segments = split.segments(m)?;
-        let time = variant.time()?;
+        let time = variant.time_or_infinity()?;
         if is_better(time, least) {
             (least, best) = (time, variant.request.segments.clone());
         }

@@ -124,9 +124,10 @@ impl<'a> Space<'a> {
         Variant::of(algorithm, &self.request).with_segments(segments)
     }
 
-    /// Whether the algorithm is evaluated after others: a search for its segments may simulate many
-    /// transfers, or that of given ones does, or fills large tables.
-    pub(super) fn puts_off(&self, algorithm: &Algorithm) -> bool {
+    /// Whether evaluating the algorithm may take long, so that it is evaluated after others if a
+    /// bound may spare it: a search for its segments may simulate many transfers, or given ones
+    /// have many, or large tables are filled.
+    pub(super) fn may_take_long(&self, algorithm: &Algorithm) -> bool {
         let open = self.open_variant(algorithm);
         if self.searches_segments(algorithm) {
             let transfers = open.transfers().saturating_mul(index(search::SCHEDULES));
@@ -264,6 +265,7 @@ impl Algorithm {
 
     /// How many uses are compared: only one where that takes long. As many with given segments as
     /// where they are searched for, so that no other use is taken with those that a search found.
+    /// Roots that are tried only because nodes share ports do not count.
     fn max_uses(&self, request: &Request) -> usize {
         let schedules = if self.segmented { search::SCHEDULES } else { 1 };
         let roots = if self.searches_root(request) {
