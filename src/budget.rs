@@ -194,7 +194,7 @@ pub(crate) mod uni_greedy {
     /// Elements of a vector of which all sizes are compared.
     pub(crate) const ALL_SIZES: usize = 1 << 17;
 
-    /// Elements of a vector of which all numbers of even segments are compared, too: bounds exclude
+    /// Elements of a vector of which all balanced splits are compared, too: bounds exclude
     /// few of them.
     pub(crate) const ALL_COUNTS: usize = 1 << 10;
 

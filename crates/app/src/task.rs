@@ -34,6 +34,7 @@ pub(crate) struct PlanTask {
     pub(crate) request: Request,
     pub(crate) segments: SegmentChoice,
     pub(crate) algorithms: Vec<Algorithm>,
+    /// Whether there are several algorithms to choose from, or rules choose.
     pub(crate) auto: bool,
     /// Whether the candidates were named: then each of them must apply.
     pub(crate) named: bool,

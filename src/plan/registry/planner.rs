@@ -14,8 +14,9 @@ use crate::simulate::{self, Timed};
 /// How an algorithm is planned.
 ///
 /// Some planners take times themselves:
-/// - `Composed`, and the rows `composed` and `gossip`, search for their parts by
-///   [`best_first`](crate::plan::space::best_first);
+/// - `Composed`, and the rows `composed` and `gossip`, search for their parts among algorithms
+///   ([`best_first`](crate::plan::space::best_first)), and for the segments of parts that are
+///   named;
 /// - a multicast takes the fastest use of ports of its broadcast;
 /// - the allreduces of split-binary and out-of-order compare broadcasts;
 /// - planners of gathers and scatters take the fastest of several trees (`GatherProblem::fastest`),

@@ -141,8 +141,8 @@ impl TriedSegments {
     fn best_split(&self) -> (Split, Time) {
         let elements = self.variant.request.elements();
         let rank = |&(&split, time): &(&Split, &Time)| {
-            // Of even sizes and others that take the same time, the others come first.
-            (time.value(), split.is_even(elements), split)
+            // Of balanced splits and others that take the same time, the others come first.
+            (time.value(), split.is_balanced(elements), split)
         };
         let better = |a, b| if rank(&b) < rank(&a) { b } else { a };
         let best = self.times.iter().reduce(better);
@@ -214,8 +214,8 @@ impl TriedSegments {
     fn near(&mut self, optimum: f64) -> Result<Option<Best>> {
         let m = self.variant.request.elements();
         let [floor, ceil] = [optimum.floor(), optimum.ceil()].map(|size| truncated(size).max(1));
-        let count = even_size(m, m.div_ceil(ceil));
-        let fewer = even_size(m, m / floor);
+        let count = equal_size(m, m.div_ceil(ceil));
+        let fewer = equal_size(m, m / floor);
         for size in [floor, ceil, count, fewer] {
             self.try_size(size)?;
         }
@@ -226,8 +226,8 @@ impl TriedSegments {
         }
     }
 
-    /// Tries all splits if there are few, and otherwise even ones into about as many segments as
-    /// those found `first`, which may take a share of the search. Returns the best.
+    /// Tries all splits if there are few, and otherwise balanced ones into about as many segments
+    /// as those found `first`, which may take a share of the search. Returns the best.
     fn refine(&mut self, first: Best) -> Result<Best> {
         let (m, ranks) = (self.variant.request.elements(), self.variant.request.ranks);
         let planning_row = self.variant.algorithm.planning_row(&self.variant.request);
@@ -283,7 +283,7 @@ impl TriedSegments {
         // More segments mostly add start-up times: after some doublings without a gain further
         // ones are not expected to gain, and from a lower bound on that is no gain they cannot.
         while count <= m && worse < search::MAX_WORSE && self.min_time(count)? < least {
-            let time = self.time_of(even_size(m, count))?;
+            let time = self.time_of(equal_size(m, count))?;
             let time = time.unwrap_or(f64::INFINITY);
             worse = if time < least { 0 } else { worse + 1 };
             least = least.min(time);
@@ -295,15 +295,15 @@ impl TriedSegments {
             let third = (high - low) / 3;
             let (a, b) = (low + third, high - third);
             match (
-                self.time_of(even_size(m, a))?,
-                self.time_of(even_size(m, b))?,
+                self.time_of(equal_size(m, a))?,
+                self.time_of(equal_size(m, b))?,
             ) {
                 (Some(a), Some(b)) if a > b => low += third,
                 _ => high -= third,
             }
         }
         for count in low..=high {
-            self.try_size(even_size(m, count))?;
+            self.try_size(equal_size(m, count))?;
         }
         let best = self.best_split().0.size;
         for size in [best - 1, best + 1] {
@@ -315,7 +315,7 @@ impl TriedSegments {
     /// A lower bound of the times with at least so many segments.
     fn min_time(&self, count: usize) -> Result<f64> {
         let m = self.variant.request.elements();
-        let split = Split::of_size(m, even_size(m, count.min(self.max_count)));
+        let split = Split::of_size(m, equal_size(m, count.min(self.max_count)));
         Ok(self.variant.with_segments(split.segments(m)?).min_time())
     }
 
@@ -328,6 +328,6 @@ impl TriedSegments {
 
 /// Returns the size that splits `elements` into at most `count` segments, all equal except the
 /// last.
-pub(in crate::plan) fn even_size(elements: usize, count: usize) -> usize {
+pub(in crate::plan) fn equal_size(elements: usize, count: usize) -> usize {
     elements.div_ceil(count.max(1)).max(1)
 }

@@ -15,7 +15,7 @@ mod unequal;
 
 #[doc(hidden)]
 pub use equal::Best;
-pub(in crate::plan) use equal::even_size;
+pub(in crate::plan) use equal::equal_size;
 pub use published::Published;
 pub(in crate::plan) use published::{SymbolValues, TABLE_I, TABLE_III, ceil_log2};
 pub use unequal::{BestSizes, best_unequal};
@@ -44,7 +44,7 @@ impl Split {
     /// That of [`Segments::of_count`], for a number of at least 1.
     pub(in crate::plan) fn of_count(elements: usize, count: usize) -> Split {
         let count = count.min(elements).max(1);
-        let size = even_size(elements, count);
+        let size = equal_size(elements, count);
         Split { count, size }
     }
 
@@ -59,18 +59,19 @@ impl Split {
         let counts = (1..=elements).map(move |count| Split::of_count(elements, count));
         (1..=elements)
             .map(move |size| Split::of_size(elements, size))
-            .chain(counts.filter(move |split| split.is_even(elements)))
+            .chain(counts.filter(move |split| split.is_balanced(elements)))
     }
 
-    /// Whether there are more segments than those of its size: their sizes differ by one.
-    pub(in crate::plan) fn is_even(self, elements: usize) -> bool {
+    /// Whether sizes differ by one: there are more segments than those of its size, the last one
+    /// smaller.
+    pub(in crate::plan) fn is_balanced(self, elements: usize) -> bool {
         self.count != Split::of_size(elements, self.size).count
     }
 
     /// The two sizes in order, and how many segments have each.
     pub(in crate::plan) fn groups(self, elements: usize) -> [(usize, usize); 2] {
         let Split { count, size } = self;
-        if self.is_even(elements) {
+        if self.is_balanced(elements) {
             let larger = elements % count;
             return [(size, larger), (size - 1, count - larger)];
         }
@@ -79,7 +80,7 @@ impl Split {
     }
 
     pub(in crate::plan) fn segments(self, elements: usize) -> Result<Segments> {
-        if self.is_even(elements) {
+        if self.is_balanced(elements) {
             Segments::of_count(elements, self.count)
         } else {
             Segments::of_size(elements, self.size)

@@ -8,7 +8,7 @@ use crate::budget::search::ALL_COMPOSITIONS;
 use crate::error::Result;
 use crate::plan::choose::with_best_segments;
 use crate::plan::registry::Algorithm;
-use crate::plan::space::{Time, Variant};
+use crate::plan::space::{Time, Variant, is_better};
 use crate::plan::{Request, Segments};
 
 /// The best segment sizes found.
@@ -140,11 +140,11 @@ impl Variant {
 /// `start`.
 ///
 /// If the vector has at most 16 elements and `trials` is large enough, all compositions are tried.
-/// Otherwise the search starts from the best of `start` and some even and ramped splits into about
-/// as many segments. It then applies moves to the best sizes and to sizes of the same time: shift
-/// elements from one segment to another, merge neighbours, split a segment. It stops when no move
-/// improves the time or after `trials` evaluations, and that of `start`. Memory: all sizes that
-/// were evaluated.
+/// Otherwise the search starts from the best of `start` and some balanced and ramped splits into
+/// about as many segments. It then applies moves to the best sizes and to sizes of the same time:
+/// shift elements from one segment to another, merge neighbours, split a segment. It stops when no
+/// move improves the time or after `trials` evaluations, and that of `start`. Memory: all sizes
+/// that were evaluated.
 pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> f64) -> BestSizes {
     let mut search = SizeSearch::new(start, time);
     let elements: usize = start.iter().sum();
@@ -165,17 +165,17 @@ pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> 
     search.found(Method::Search)
 }
 
-/// Returns the start points for segment counts within 2 of `count`: even splits with the larger
+/// Returns the start points for segment counts within 2 of `count`: balanced ones with the larger
 /// segments first or last, and ramped splits whose last segment is smaller.
 fn starts(elements: usize, count: usize) -> Vec<Vec<usize>> {
     let mut starts = Vec::new();
     for count in count.saturating_sub(2).max(1)..=(count + 2).min(elements) {
         let (size, larger) = (elements / count, elements % count);
-        let even: Vec<_> = (0..count).map(|i| size + usize::from(i < larger)).collect();
-        starts.push(even.iter().rev().copied().collect());
+        let balanced: Vec<_> = (0..count).map(|i| size + usize::from(i < larger)).collect();
+        starts.push(balanced.iter().rev().copied().collect());
         for part in [2, 4] {
             // The last segment gives part of itself to all others; a single segment keeps it.
-            let mut ramp = even.clone();
+            let mut ramp = balanced.clone();
             let given = ramp[count - 1] / part;
             ramp[count - 1] -= given;
             let receivers = count.saturating_sub(1).max(1);
@@ -184,7 +184,7 @@ fn starts(elements: usize, count: usize) -> Vec<Vec<usize>> {
             }
             starts.push(ramp);
         }
-        starts.push(even);
+        starts.push(balanced);
     }
     starts
 }
@@ -218,7 +218,7 @@ impl<F: FnMut(&[usize]) -> f64> SizeSearch<F> {
         }
     }
 
-    /// Evaluates `sizes` and keeps them if they are the best so far.
+    /// Evaluates `sizes` and keeps them if they are the best so far by more than rounding errors.
     ///
     /// Returns whether they are.
     fn consider(&mut self, sizes: Vec<usize>) -> bool {
@@ -227,13 +227,13 @@ impl<F: FnMut(&[usize]) -> f64> SizeSearch<F> {
         }
         let time = (self.time)(&sizes);
         self.tried.insert(sizes.clone());
-        let better = time < self.best_time;
+        let better = is_better(time, self.best_time);
         if better {
             self.best_time = time;
             self.best.clone_from(&sizes);
             self.frontier.clear();
         }
-        if time <= self.best_time {
+        if !is_better(self.best_time, time) {
             self.frontier.push_back(sizes);
         }
         better

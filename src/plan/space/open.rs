@@ -201,9 +201,11 @@ impl Space<'_> {
         })
     }
 
-    /// Whether evaluating all roots takes too long. Given segments count as they are, a search for
-    /// them as some schedules of some segments. Where the planner takes no root, and the request
-    /// would be refused, a search does not count, nor do given segments that it might have found.
+    /// Whether evaluating all roots takes too long. Given segments count as they are. A search for
+    /// segments counts as some schedules of some segments, unless nodes share ports: there one is
+    /// mostly for all roots. Where the planner takes no root, too many mean that the request is
+    /// refused: there a search does not count, so that less is refused, and given segments that a
+    /// search might find count as one.
     fn has_too_many_roots(&self, algorithm: &Algorithm) -> bool {
         let request = &self.request;
         let ranks = request.ranks;

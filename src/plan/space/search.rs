@@ -1,11 +1,11 @@
 //! The search for the fastest variant: [`best_first`].
 //!
-//! Each algorithm of a [`Space`] is evaluated for all uses of its ports and all roots, with the
-//! segments that are best for these. What takes long and has a lower bound, or does not search for
-//! segments, is put off: it is evaluated after all others, in the order of the bounds, and not at
-//! all where its bound shows that it does not win. What takes too long is left out, or refused
-//! ([`Reason::is_of_size`]): a [`Choice`] says so, and commands note it. What is not said stands at
-//! [`LeftOut`].
+//! Each algorithm of a [`Space`] is evaluated for the uses of its ports and the roots that it
+//! leaves open, with the segments that are best for these. What takes long and has a lower bound,
+//! or does not search for segments, is put off: it is evaluated after all others, in the order of
+//! the bounds, and not at all where its bound shows that it does not win. What takes too long is
+//! left out, or refused ([`Reason::is_of_size`]): a [`Choice`] says so, and commands note it. What
+//! is not said stands at [`LeftOut`].
 //!
 //! How [`choose`] comes to a time. [`Request::plan_best`] asks it under the costs of a machine, and
 //! plans what it chooses. Lines that begin with `?` are taken where they say, those with `*` for
@@ -39,7 +39,7 @@
 //!     ? TriedSegments::near             BestSegment::Formula: the neighbours of its optimum
 //!     ? TriedSegments::search           else, or if that returns None
 //!     ? TriedSegments::refine           after the last two: all of few elements, else numbers of
-//!                                       even segments nearby
+//!                                       segments nearby whose sizes differ by one
 //!       * try_split                     each that these try: its closed form, or a simulation, or
 //!                                       at most the closed form of a vector rounded up to whole
 //!                                       segments, and of the next number of ranks that has one; else
@@ -75,24 +75,24 @@
 //!
 //! Who else asks: [`with_best_segments`] is the same for one algorithm (`fastest_variant`).
 //! Commands have an [`Evaluator`] of their own, `TaskEvaluator` in
-//! `crates/app/src/task/evaluation.rs`, which says what differs, such as unequal segments. A native
-//! run on known cores may ask the native estimate (`crates/measure/src/estimate/choice.rs`).
-//! Compositions, `gossip` and guidelines ask `best_first` for their parts and calls.
-//! [`Request::time`] begins lower: see `given.rs`.
+//! `crates/app/src/task/evaluation.rs`, which says what differs. A native run on known cores may
+//! ask the native estimate (`crates/measure/src/estimate/choice.rs`). Planners that search for
+//! parts are listed at `Planner`. [`Request::time`] begins lower: see `given.rs`.
 //!
 //! Ties: among times that are equal up to rounding, the first algorithm of the space wins (`wins`,
 //! and [`fastest_first`] in `compare`, too), which is the first in the registry for its candidates;
-//! of its uses of the ports and roots the first (`first_of_least`). The phases of `composed` are an
-//! exception, for the sake of their bits. Of two plans for late ranks, of trees of gathers and of
-//! the broadcasts of split-binary the faster one is found without regard to rounding.
+//! of its uses of the ports and roots the first (`first_of_least`); of its segments those that were
+//! found first, where one search follows another. Exceptions: the phases of `composed`, for the
+//! sake of their bits; and what is compared without regard to rounding, which is the segments
+//! within a search, two plans for late ranks, trees of gathers, and the second phases of the
+//! allreduces of split-binary and out-of-order.
 //!
 //! Limits: algorithms that were put off are evaluated one after another, so that each has the best
 //! time before it as its limit. A limit ends a simulation in the order of the lists as soon as a
-//! step ends later. One by the graph ends first, and is compared then. Commands do not limit those
-//! of ports that nodes share. What is planned is accepted ([`Algorithm::accepts`]): the request of
-//! a space is, with one segment, before anything is searched for; the searches keep to segments
-//! that can be planned (`Variant::max_segments`); `time_within` and `planned` ask for what was
-//! chosen.
+//! step ends later. One by the graph ends first, and is compared then. Where nodes share ports,
+//! commands simulate without a limit. What is planned is accepted ([`Algorithm::accepts`]): the
+//! request of the space, before anything is searched for; the searches keep to segments that can be
+//! planned (`Variant::max_segments`); `time_within` and `planned` ask for what was chosen.
 //!
 //! What is simulated:
 //! - Of one element, or of one rank, the segment is the whole vector.
@@ -387,8 +387,9 @@ impl Request {
 ///
 /// - Few elements: all sizes and all numbers are compared, if their schedules have at most 2^16
 ///   transfers together.
-/// - Closed form: the better of the integer neighbours of its optimum, and of even segments: as
-///   many as of the larger one, and as many as there are whole ones of the smaller one.
+/// - Closed form: the best of the integer neighbours of its optimum, and of two sizes more: the
+///   smallest that makes as many segments as the larger one, and the smallest that makes at most as
+///   many as there are whole ones of the smaller one.
 /// - Uni-greedy's reduce and broadcast, where closed forms hold: its own evaluator times all sizes
 ///   of up to 2^17 elements and all numbers of up to 2^10, and some of longer vectors.
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
@@ -400,11 +401,11 @@ impl Request {
 ///   ranks.
 /// - Other algorithms: a search over the number of segments.
 ///
-/// After a closed form or a search, even segments of the same number and of one more and one less
-/// are tried, in an eighth of the time, or by 2^16 transfers. More than 2^22 segments, or those of
-/// more than 2^30 transfers, are not considered. Other segments replace those found first only
-/// where they are better by more than rounding errors. [`Method`](crate::plan::segments::Method)
-/// says how they were found.
+/// After a closed form or a search, segments whose sizes differ by one, of the same number and of
+/// one more and one less, are tried, in an eighth of the time, or by 2^16 transfers. More than 2^22
+/// segments, or those of more than 2^30 transfers, are not considered. Other segments replace those
+/// found first only where they are better by more than rounding errors.
+/// [`Method`](crate::plan::segments::Method) says how they were found.
 ///
 /// # Errors
 /// When the algorithm does not accept the request, or no time in the model is finite.

@@ -16,7 +16,8 @@ use crate::schedule::collective::Kind;
 
 pub(super) const ANY_TIME: &str = "no time is larger than infinity";
 
-/// An algorithm for a request, with the ports that it uses, the root and the segments.
+/// An algorithm for a request, with the ports that it uses, the root and the segments. Those that
+/// are still to be searched for are one for the whole vector until then.
 #[derive(Debug, Clone)]
 pub struct Variant {
     /// The algorithm.
@@ -28,8 +29,8 @@ pub struct Variant {
     /// What the search for it did not compare, and the searches for the variants of the algorithm
     /// that it was compared with.
     pub left_out: Vec<LeftOut>,
-    /// How its segments were found; `None` if they were given, or the algorithm does not split the
-    /// vector.
+    /// How its segments were found; `None` if they were given or are still to be searched for, or
+    /// the algorithm does not split the vector.
     pub segments_found: Option<Method>,
 }
 

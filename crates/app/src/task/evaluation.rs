@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Simulated::of                         simulate                              simulate.rs
-//!   Common::input_to_time               plan, run, draw and others: input     input.rs
+//!   Common::input_to_time               in place of it, others call input     input.rs
 //!   ? Common::read                      a file
 //!     PlanTask::new                     else: the options as a request        task.rs
 //!     PlanTask::choose_aloud                                                  choice.rs
@@ -39,11 +39,11 @@
 //!   `Model` may have an upper bound.
 //! - Where nodes share ports it times stored schedules, tries all roots where that is quick enough,
 //!   whatever root the planner takes, and searches for segments as if they shared none, once for
-//!   all roots where it can (`has_same_segments_for_all_roots`).
+//!   all roots and uses of ports where it can (`has_same_segments_for_all_roots`).
 //! - Sums of floats may have two forms. The one with the same bits on all ranks is taken where it
 //!   takes less time, of each variant if computation overlaps communication and it is quick to tell
-//!   (`in_faster_order`), and where it takes as much model time, of the one that is chosen among
-//!   several algorithms (`PlanTask::in_common_order`); `compare` has no choice.
+//!   (`in_faster_order`). Where one of several algorithms is chosen, as `compare` does not, it is
+//!   also taken where it takes as much model time (`PlanTask::in_common_order`).
 //! - A message without a link is an error that names it, where `Model` says that no time is finite.
 //! - The parts of a composition are chosen once, for the request (`selection.rs`), not for each
 //!   variant, where one algorithm serves all groups of ranks.
@@ -54,7 +54,7 @@
 //! Commands differ among each other in this:
 //!
 //! - Those that plan one schedule (`PlanTask::choose`) consider only algorithms that split the
-//!   vector where several segments are given, if any of these applies (`candidates`).
+//!   vector where several segments are given, if any of these is named or applies (`candidates`).
 //! - A native run whose options give no costs chooses under those of a built-in profile, and shows
 //!   the model time of those that `simulate` has (`Common::input_for_run`).
 //! - Under many arrivals `compare` times as `compare/late.rs` says.
@@ -173,8 +173,8 @@ impl TaskEvaluator<'_> {
         Ok(settled_variant(&space, algorithm, self)?.variant)
     }
 
-    /// Whether the same segments are best for all roots, so that they are searched for once: links
-    /// cost the same, and all ranks arrive together.
+    /// Whether segments are searched for once, and taken for all roots and uses of the ports: links
+    /// cost the same, all ranks arrive together, and each has one port of a kind.
     fn has_same_segments_for_all_roots(&self) -> bool {
         let (request, cost) = (&self.task.request, self.task.request.get_cost());
         let alike = cost.links().is_none() && cost.last_arrival() == 0.0;

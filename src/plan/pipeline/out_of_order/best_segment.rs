@@ -5,13 +5,13 @@ use crate::budget::out_of_order::{ALL_SPLITS, LIMITS, LIMITS_OF_PHASE, Limits, M
 use crate::budget::{search, size};
 use crate::plan::pipeline::uni_greedy::{best_size, best_uni_greedy};
 use crate::plan::prelude::*;
-use crate::plan::segments::{Split, even_size};
+use crate::plan::segments::{Split, equal_size};
 
 /// Finds good segments for out-of-order, never slower than uni-greedy with its best size.
 ///
 /// Quick plans are made in the order of a lower bound of their times ([`lower_bound`], which most
 /// plans come close to), starting with uni-greedy's best size, until the bound exceeds the best
-/// time found or the steps of [`LIMITS`] are spent, which is said. Tried are even splits into all
+/// time found or the steps of [`LIMITS`] are spent, which is said. Tried are equal sizes for all
 /// counts up to 64, and beyond into counts 1.6% apart. For few elements a comparison of all splits
 /// follows. `None` where times are not finite.
 pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Best>> {
@@ -36,14 +36,14 @@ pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Bes
         (request.transfer_time(s), request.combine_time(s))
     });
     let mut best = timed(split.segments(m)?)?;
-    let even = best_uni_greedy(request.ranks, m, variant.max_segments(usize::MAX), costs)?;
-    // Even sizes are not among those that the search compares.
-    if is_better(even.time.value(), best.0) {
-        let transfers = even.segments.count().saturating_mul(request.ranks);
+    let balanced = best_uni_greedy(request.ranks, m, variant.max_segments(usize::MAX), costs)?;
+    // Balanced splits are not among those that the search compares.
+    if is_better(balanced.time.value(), best.0) {
+        let transfers = balanced.segments.count().saturating_mul(request.ranks);
         if transfers <= MAX_COMPARED.min(max_transfers) {
-            let even = timed(even.segments)?;
-            if is_better(even.0, best.0) {
-                best = even;
+            let balanced = timed(balanced.segments)?;
+            if is_better(balanced.0, best.0) {
+                best = balanced;
             }
         } else {
             is_limited = true;
@@ -145,7 +145,7 @@ fn best_split(
     let max_planned = limits.transfers.min(max_transfers);
     let is_too_long = |count: usize| count > 1 && count.saturating_mul(p) > max_planned;
     while count <= m && !is_too_long(count) {
-        let split = Split::of_size(m, even_size(m, count));
+        let split = Split::of_size(m, equal_size(m, count));
         if splits.last().is_none_or(|&(_, last)| last != split) {
             request.segments = split.segments(m)?;
             let (transfer_time, combine_time) = costs(&request);

@@ -3,7 +3,7 @@
 use super::States;
 use crate::budget::uni_greedy::{ALL_COUNTS, ALL_SIZES, REFINED_SIZES};
 use crate::plan::prelude::*;
-use crate::plan::segments::{Split, even_size};
+use crate::plan::segments::{Split, equal_size};
 
 /// Finds the best segments for a request whose costs are the same for all ranks. No schedule is
 /// stored for that.
@@ -24,7 +24,7 @@ pub(super) fn best(variant: &Variant, max_transfers: usize) -> Result<Option<Bes
 /// Exact for all sizes up to 2^17 elements: they are sorted by a lower bound of their times and
 /// evaluated by [`States`] until the bound exceeds the best time found. For longer vectors it
 /// considers a geometric grid of sizes, then a finer grid around the best of them: fewer than 4000
-/// sizes. Even segments follow: all numbers up to 2^10 elements, beyond those near the best one.
+/// sizes. Balanced splits follow: all numbers up to 2^10 elements, beyond those near the best one.
 pub fn best_uni_greedy(
     ranks: usize,
     elements: usize,
@@ -47,7 +47,7 @@ pub fn best_uni_greedy(
     let first = search.best;
     let counts = counts.take_while(|&count| count <= max_count);
     let splits = counts.map(|count| Split::of_count(elements, count));
-    search.try_all(splits.filter(|split| split.is_even(elements)));
+    search.try_all(splits.filter(|split| split.is_balanced(elements)));
     let (time, split) = if is_better(search.best.0, first.0) {
         search.best
     } else {
@@ -119,7 +119,7 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
         let step = ((high - low) / REFINED_SIZES).max(1);
         search.try_all((low..=high).step_by(step).map(of_size));
         let counts = search.counts();
-        search.try_all(counts.map(|count| of_size(even_size(elements, count))));
+        search.try_all(counts.map(|count| of_size(equal_size(elements, count))));
         search
     }
 
