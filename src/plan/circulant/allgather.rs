@@ -36,7 +36,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     rounds: "2 ceil(log2 p)",
     volume: "2(p-1) m",
     planner: Planner::Direct(allreduce),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     ..n_blocks::REDUCE.for_another_collective()
 };
 
@@ -49,7 +49,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     source: "Träff, circulant allgather",
     rounds: "ceil(log2 p)",
     planner: Planner::Direct(plan),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     ..n_blocks::REDUCE.for_another_collective()
 };
 

@@ -49,7 +49,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::parts_of_all,
     source: "Träff, irregular n-block allgather on circulant graphs",
     planner: Planner::Direct(plan),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     published: Some(|x| {
         let all = SymbolValues {
             m: x.all_blocks,

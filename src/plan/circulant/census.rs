@@ -53,7 +53,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     rounds: "ceil(log_{k+1} p) on k ports",
     volume: "p ceil(log2 p) m; at most k p ceil(log_{k+1} p) m",
     planner: Planner::Direct(plan),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     ..n_blocks::REDUCE.for_another_collective()
 };
 

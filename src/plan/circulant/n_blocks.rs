@@ -38,7 +38,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     rounds: "ceil(log2 p)+q-1",
     volume: "(p-1) m",
     planner: Planner::Streamed(programs),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
     published: Some(|x| Some(x.rounds("Theorem 2, reversed; Träff 2022", x.l - 1.0, 1.0))),
     ..reduce_scatter_gather::REDUCE

@@ -33,7 +33,7 @@ pub(in crate::plan) const ONE_SHOT: Row = Row {
     source: "folklore; MSCCL (allreduce_allpairs)",
     rounds: "ceil((p-1)/k) on k ports (bi), twice that (uni; p odd: 2 ceil(p/k))",
     volume: "p(p-1) m",
-    closed_form: ClosedForm::Of(one_shot_time),
+    formula: ClosedForm::Of(one_shot_time),
     ..row::planned_by(
         "one-shot",
         Kind::Allreduce,
@@ -56,7 +56,7 @@ pub(in crate::plan) const TWO_SHOT: Row = Row {
         let exchanges = [Some(Of::Contributions), Some(Of::Results)];
         programs(request, request.block_spans(), exchanges)
     }),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     ..ONE_SHOT
 };
 
@@ -67,7 +67,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     planner: Planner::Streamed(|request| {
         programs(request, request.block_spans(), [None, Some(Of::Results)])
     }),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     name: "all-pairs",
     collective: Kind::Allgather,
     ..ONE_SHOT

@@ -28,7 +28,7 @@ pub(in crate::plan) const DISSEMINATION: Row = Row {
     source: "Hensgen, Finkel, Manber 1988",
     rounds: bruck::ALLGATHER.rounds,
     volume: "0",
-    closed_form: ClosedForm::Of(|request| bruck::time(&tokens(request))),
+    formula: ClosedForm::Of(|request| bruck::time(&tokens(request))),
     ..row::new("dissemination", Kind::Barrier, |request| {
         barrier(request, bruck::plan)
     })
@@ -39,7 +39,7 @@ pub(in crate::plan) const FIBONACCI: Row = Row {
     source: fibonacci::ALLGATHER.source,
     rounds: fibonacci::ALLGATHER.rounds,
     volume: "0",
-    closed_form: ClosedForm::Of(|request| fibonacci::time(&tokens(request))),
+    formula: ClosedForm::Of(|request| fibonacci::time(&tokens(request))),
     ..row::new("fibonacci", Kind::Barrier, |request| {
         barrier(request, fibonacci::plan)
     })
@@ -64,7 +64,7 @@ pub(in crate::plan) const TREE: Row = Row {
     source: "folklore",
     rounds: "2 ceil(log2 p)",
     volume: "0",
-    closed_form: ClosedForm::Of(tree_time),
+    formula: ClosedForm::Of(tree_time),
     ..row::new("tree", Kind::Barrier, |request| {
         barrier(request, |tokens| compose::plan(tokens, tree))
     })

@@ -33,7 +33,7 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     // Each rank remembers when each block was last used.
     tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(80),
     planner: Planner::Streamed(programs),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     ..bruck::ALLGATHER
 };
 

@@ -21,7 +21,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     volume: "n floor(log2 p) m + 2(p-n) m, n = 2^floor(log2 p)",
     planner: Planner::Direct(plan),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     ..doubling_allgather::ALLGATHER
 };
 

@@ -28,7 +28,7 @@ pub(in crate::plan) const DOUBLING: Row = Row {
     source: "Träff 2026 (two exclusive scans)",
     rounds: "ceil(log2 p) (bi), 2 ceil(log2 p)-1 (uni)",
     volume: "(q (p-1) - 2^q + 2^(q-i) + i) m, q rounds, i inclusive",
-    closed_form: ClosedForm::Of(|request| time(request, ExscanRounds::fewest(request.ranks))),
+    formula: ClosedForm::Of(|request| time(request, ExscanRounds::fewest(request.ranks))),
     ..row::new("recursive-doubling", Kind::Exscan, |request| {
         plan(request, ExscanRounds::fewest(request.ranks))
     })
@@ -38,7 +38,7 @@ pub(in crate::plan) const SHIFTED: Row = Row {
     source: "folklore",
     rounds: "1+ceil(log2(p-1)) (bi), 1+2 ceil(log2(p-1)) (uni)",
     volume: "(q (p-1) - 2^(q-1) + 1) m, q rounds",
-    closed_form: ClosedForm::Of(|request| time(request, ExscanRounds::shifted(request.ranks))),
+    formula: ClosedForm::Of(|request| time(request, ExscanRounds::shifted(request.ranks))),
     ..row::new("shifted-doubling", Kind::Exscan, |request| {
         plan(request, ExscanRounds::shifted(request.ranks))
     })
@@ -48,9 +48,7 @@ pub(in crate::plan) const ONE_TWO_THREE: Row = Row {
     source: DOUBLING.source,
     rounds: "q = ceil(log2(p-1) + log2(4/3)) (bi), 2q-1 (uni)",
     volume: "(q (p-1) - 3 2^(q-2) + 2) m, q rounds",
-    closed_form: ClosedForm::Of(|request| {
-        time(request, ExscanRounds::one_two_three(request.ranks))
-    }),
+    formula: ClosedForm::Of(|request| time(request, ExscanRounds::one_two_three(request.ranks))),
     ..row::new("123-doubling", Kind::Exscan, |request| {
         plan(request, ExscanRounds::one_two_three(request.ranks))
     })

@@ -22,7 +22,7 @@ pub(in crate::plan) const SCAN: Row = Row {
     rounds: "ceil(log2 p) (bi), 2 ceil(log2 p)-1 (uni)",
     volume: "(ceil(log2 p) p - 2^ceil(log2 p) + 1) m",
     planner: Planner::Direct(plan),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     ..doubling_allgather::ALLGATHER
 };
 

@@ -27,7 +27,7 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
     // Each rank remembers when the blocks of its messages were last used.
     tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(32),
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     ..row::planned_by(
         "recursive-halving",
         Kind::ReduceScatter,

@@ -21,7 +21,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,
     source: "Chen, Zhang, Zhang, Yuan 2005; Open MPI",
     rounds: "p/2 (bi), p (uni); p odd: those of the ring",
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     ..row::planned_by(
         "neighbor-exchange",
         Kind::Allgather,

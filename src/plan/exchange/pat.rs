@@ -29,7 +29,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     },
     source: "Jeaugey 2025; NCCL",
     rounds: "log2 A + P/A - 1, P = 2^ceil(log2 p), A = min(8, P/2) (bi); about twice that (uni)",
-    closed_form: ClosedForm::Of(|request| by_distance::time(request, shares)),
+    formula: ClosedForm::Of(|request| by_distance::time(request, shares)),
     ..row::planned_by(
         "pat",
         Kind::Allgather,

@@ -24,7 +24,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     source: "Open MPI (segmented ring)",
     rounds: "(p-1)(q+1) (bi), 2(p-1)(q+1) (uni; p odd: more)",
     volume: "2(p-1) m",
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment),
     ..row::planned_by(
         "segmented-ring",

@@ -25,7 +25,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::parts_of_halves,
     source: "Loch, Koslovski 2021; Open MPI",
     rounds: "ceil(log2 p) (bi), 2 ceil(log2 p) (uni; p not a power of two: more)",
-    closed_form: ClosedForm::Of(|request| by_distance::time(request, shares)),
+    formula: ClosedForm::Of(|request| by_distance::time(request, shares)),
     ..row::planned_by(
         "sparbit",
         Kind::Allgather,

@@ -44,7 +44,7 @@ pub(in crate::plan) const RING_REDUCE: Row = Row {
     source: "van de Geijn et al. 1994 (scatter, ring allgather), backwards for reduce",
     rounds: "p-1+ceil(log_{k+1} p) (bi), about 2(p-1)+ceil(log_{k+1} p) (uni)",
     planner: Planner::Streamed(ring_programs),
-    closed_form: ClosedForm::Of(time_ring),
+    formula: ClosedForm::Of(time_ring),
     ..REDUCE
 };
 

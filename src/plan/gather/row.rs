@@ -64,7 +64,7 @@ macro_rules! tree_rows {
             crate::plan::registry::Row {
                 ports: crate::plan::registry::PortModels::Each,
                 transfers: |p, _| p,
-                closed_form: crate::plan::registry::ClosedForm::OfPlan(|request| {
+                formula: crate::plan::registry::ClosedForm::OfPlan(|request| {
                     crate::plan::gather::row::time(request, $tree)
                 }),
                 $($field: $value,)*

@@ -32,7 +32,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,
     source: "Lowery & Langou, Algorithm 2",
     rounds: "ceil(log2 p)+q-1",
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
     published: Some(|x| Some(x.rounds(TABLE_III, x.l - 1.0, 1.0))),
     ..row::planned_by("bi-greedy", Kind::Reduce, Planner::Reduction(reduction)).segmented()

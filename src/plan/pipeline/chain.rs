@@ -13,7 +13,7 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const REDUCE: Row = Row {
     source: "Lowery & Langou, section IV (pipeline)",
     rounds: "p+q-2 (bi), p-1+2(q-1) (uni)",
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| {
         let unit = x.beta + x.gamma;
         if x.relays {

@@ -25,7 +25,7 @@ pub(in crate::plan) const SCAN: Row = Row {
 
 pub(in crate::plan) const EXSCAN: Row = Row {
     collective: Kind::Exscan,
-    closed_form: ClosedForm::Of(exclusive_time),
+    formula: ClosedForm::Of(exclusive_time),
     best_segment: BestSegment::Search,
     ..SCAN
 };

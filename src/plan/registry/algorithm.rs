@@ -73,7 +73,7 @@ impl Algorithm {
     /// are stated for.
     pub(in crate::plan) fn closed_form_on_ports(&self, request: &Request) -> Option<f64> {
         let algorithm = self.planning_algorithm(request);
-        match algorithm.closed_form {
+        match algorithm.formula {
             ClosedForm::None => None,
             ClosedForm::Of(time) | ClosedForm::OfPlan(time) => time(&algorithm.effective(request)),
             ClosedForm::ReduceThenBroadcast(time) => {
@@ -86,7 +86,7 @@ impl Algorithm {
     /// Whether it has a closed form of its time, for some requests at least.
     #[doc(hidden)]
     pub fn has_closed_form(&self) -> bool {
-        !matches!(self.closed_form, ClosedForm::None)
+        !matches!(self.formula, ClosedForm::None)
     }
 
     /// What the planner makes of a request whose ports and root are chosen.

@@ -78,7 +78,7 @@ pub struct Row {
     /// The algorithm that has the same schedule for a request, if one does: that one plans it.
     pub(in crate::plan) same_as: fn(&Request) -> Option<&'static Row>,
     /// The closed form of the time as executed.
-    pub(in crate::plan) closed_form: ClosedForm,
+    pub(in crate::plan) formula: ClosedForm,
     /// The smallest number of ranks, at least this one, that the closed form covers.
     pub(in crate::plan) covered_ranks: fn(usize) -> usize,
     /// How the best size of equal segments is found, where the vector is split.
@@ -281,7 +281,7 @@ impl Row {
     /// The row with this closed form of the time.
     pub(in crate::plan) const fn with_formula(self, time: Formula) -> Row {
         Row {
-            closed_form: ClosedForm::Of(time),
+            formula: ClosedForm::Of(time),
             ..self
         }
     }
@@ -351,7 +351,7 @@ pub(in crate::plan) const fn planned_by(
         best_root: BestRoot::First,
         planner,
         same_as: |_| None,
-        closed_form: ClosedForm::None,
+        formula: ClosedForm::None,
         covered_ranks: |p| p,
         best_segment: BestSegment::Search,
         published: None,
@@ -393,7 +393,7 @@ pub(in crate::plan) const fn multicast(broadcast: &'static Row) -> Row {
     Row {
         collective: Kind::Multicast,
         planner: Planner::MulticastBy(broadcast),
-        closed_form: ClosedForm::None,
+        formula: ClosedForm::None,
         same_as: |_| None,
         min_rounds: |_, _| 0,
         schedule_table: None,
@@ -419,7 +419,7 @@ pub(in crate::plan) const fn allreduce(reduce: Row, rounds: &'static str) -> Row
             Planner::Reduction(plan) => Planner::AllreduceOf([plan, plan]),
             streamed => streamed,
         },
-        closed_form: match reduce.closed_form {
+        formula: match reduce.formula {
             ClosedForm::Of(time) => ClosedForm::ReduceThenBroadcast(time),
             _ => ClosedForm::None,
         },
@@ -433,7 +433,7 @@ pub(in crate::plan) const fn reduce_scatter(allgather: Row, time: Formula) -> Ro
         collective: Kind::ReduceScatter,
         commutative_only: true,
         planner: reversed(allgather.planner),
-        closed_form: ClosedForm::Of(time),
+        formula: ClosedForm::Of(time),
         ..allgather
     }
 }

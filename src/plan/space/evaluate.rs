@@ -10,7 +10,7 @@ use super::variant::Variant;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::Algorithm;
 
-/// A [`Variant`] with its time: a [`Settled`] one once that is known.
+/// A [`Settled`] variant whose time is known.
 #[derive(Debug, Clone)]
 pub struct Choice {
     /// The variant: algorithm, ports, root and segments.

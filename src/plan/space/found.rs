@@ -12,7 +12,7 @@ pub enum Method {
     ///
     /// [`BestSizes`]: crate::plan::segments::BestSizes
     Whole,
-    /// The closed form's optimum, rounded to the better of its integer neighbours.
+    /// By the closed form, near its optimum: its integer neighbours, and a few more.
     ClosedForm,
     /// All sizes were compared, and all numbers of segments (by uni-greedy of more than 2^10
     /// elements those near the best size).

@@ -2,7 +2,8 @@
 //! request. Planners may search for those of their parts.
 //!
 //! ```text
-//! Request::time                         the algorithm of this name
+//! Request::time
+//!   registry::find                      the algorithm of this name            registry.rs
 //!   Algorithm::time                     the least of all
 //!     Space::variants                   uses of the ports, and roots          open.rs
 //!   * Variant::time_or_infinity         as in the search, without a limit     variant.rs

@@ -13,9 +13,9 @@
 //! The other way round, a schedule for `k` unidirectional ports is one for `k` bidirectional ports,
 //! each of which takes the place of one, and takes at most the same time there: what it sends no
 //! longer waits for what it receives. So algorithms for unidirectional ports are planned for
-//! several bidirectional ones, too. Among ranks with one port of each kind none of them is faster
-//! than all that are made for these, so they are planned there only where they are asked for by
-//! name.
+//! several bidirectional ones, too. Among ranks with one port of each kind, where closed forms
+//! hold, none of them is faster than all that are made for these, so they are planned there only
+//! where they are asked for by name.
 
 use std::borrow::Cow;
 
@@ -204,8 +204,8 @@ impl Space<'_> {
     /// Whether evaluating all roots takes too long. Given segments count as they are. A search for
     /// segments counts as some schedules of some segments, unless nodes share ports: there one is
     /// mostly for all roots. Where the planner takes no root, too many mean that the request is
-    /// refused: there a search does not count, so that less is refused, and given segments that a
-    /// search might find count as one.
+    /// refused: there a search counts as one schedule of one segment, and so do given segments,
+    /// unless they are more than a search simulates.
     fn has_too_many_roots(&self, algorithm: &Algorithm) -> bool {
         let request = &self.request;
         let ranks = request.ranks;

@@ -20,7 +20,8 @@
 //!                                       or no segments are searched for, it is put off, and nothing
 //!                                       follows yet
 //!       settled_variant
-//!         Evaluator::variants           uses of the ports, and roots          open.rs
+//!         Evaluator::variants           Space::variants, or fewer: uses of    open.rs
+//!                                       the ports, and roots
 //!       ? settle                        if there is one
 //!       ? fastest_within                if there are several
 //!         * settle, with_time           each of them
@@ -29,7 +30,8 @@
 //!     fastest_within
 //!     * settle                          each of its variants
 //!       with_time                       within the best time so far
-//!   Ranking::fastest                    what was left out, too
+//!     lower_bound_of                    each of which something was left out: whether it may win
+//!   Ranking::fastest                    the first, and how many of these there are
 //!
 //! settle, an Evaluator's                                                      evaluate.rs
 //!   SegmentChoice::settle               the segments of a variant
@@ -44,7 +46,7 @@
 //!                                       at most the closed form of a vector rounded up to whole
 //!                                       segments, and of the next number of ranks that has one; else
 //!                                       it is left out
-//!     ? best_both_ways                  if not times_as_used: those that are best on the ports
+//!     ? best_both_ways                  if finite and not times_as_used: those that are best on the ports
 //!                                       that it is planned for, and a short search on its own
 //!   ? Variant::best_unequal_segments    if commands ask: best_segments, then  segments/unequal.rs
 //!                                       unequal ones
@@ -83,7 +85,7 @@
 //! and [`fastest_first`] in `compare`, too), which is the first in the registry for its candidates;
 //! of its uses of the ports and roots the first (`first_of_least`); of its segments those that were
 //! found first, where one search follows another. Exceptions: the phases of `composed`, for the
-//! sake of their bits; and what is compared without regard to rounding, which is the segments
+//! sake of their bits; and what is compared without regard to rounding, which is equal segments
 //! within a search, two plans for late ranks, trees of gathers, and the second phases of the
 //! allreduces of split-binary and out-of-order.
 //!
@@ -393,8 +395,8 @@ impl Request {
 /// - Uni-greedy's reduce and broadcast, where closed forms hold: its own evaluator times all sizes
 ///   of up to 2^17 elements and all numbers of up to 2^10, and some of longer vectors.
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
-///   of uni-greedy is always among them. The time of planning limits the comparison of few
-///   elements.
+///   of uni-greedy is the first of them, unless it is too long to plan. The time of planning limits
+///   the comparison of few elements.
 /// - The allgatherv of circulant graphs, of unequal blocks and with linear costs: its own search.
 /// - The pipelined ring, of equal blocks and with linear costs: one segment. The segmented ring:
 ///   one segment where a bound shows that parts gain nothing, and, as a limited search, among many

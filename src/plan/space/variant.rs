@@ -199,7 +199,7 @@ impl Variant {
         let planning_row = self.algorithm.planning_row(&self.request);
         let fills_tables = (planning_row.tables)(self.request.ranks) > quick::MAX_TABLE_BYTES;
         let is_long = self.transfers() > quick::MAX_TRANSFERS;
-        let plans = matches!(planning_row.closed_form, ClosedForm::OfPlan(_));
+        let plans = matches!(planning_row.formula, ClosedForm::OfPlan(_));
         fills_tables || is_long && (plans || self.closed_form().is_none())
     }
 
@@ -342,8 +342,8 @@ impl Algorithm {
 
     /// What a published table prints for it: `None` where none covers it, for other ports, for
     /// `p <= 3`, for an empty vector, where rank 0 forwards the result to another root, where
-    /// computation overlaps communication, and where costs differ from rank to rank or are not
-    /// linear.
+    /// computation overlaps communication, where costs differ from rank to rank or are not linear,
+    /// and where ranks are late, messages have latency, or senders do not wait.
     ///
     /// ```
     /// use oneport::plan::registry;

@@ -32,7 +32,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     collective: Kind::Reduce,
     commutative_only: true,
     planner: Planner::Direct(reduce),
-    closed_form: ClosedForm::Of(reduce_time),
+    formula: ClosedForm::Of(reduce_time),
     ..BROADCAST
 };
 

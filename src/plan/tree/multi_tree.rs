@@ -42,7 +42,7 @@ pub(in crate::plan) const BROADCAST: Row = Row {
 pub(in crate::plan) const REDUCE: Row = Row {
     collective: Kind::Reduce,
     commutative_only: true,
-    closed_form: ClosedForm::None,
+    formula: ClosedForm::None,
     ..BROADCAST
 };
 

@@ -29,7 +29,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     collective: Kind::Reduce,
     commutative_only: true,
     planner: Planner::ReverseOf(plan),
-    closed_form: ClosedForm::None,
+    formula: ClosedForm::None,
     ..BROADCAST
 };
 

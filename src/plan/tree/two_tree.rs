@@ -32,7 +32,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,
     source: "Sanders, Speck, Träff 2009",
     rounds: "at most 2 ceil(log2 p)+q-2",
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     // 2 L + 2 k rounds with k segments for each tree.
     published: Some(|x| Some(x.rounds("about; Sanders, Speck, Träff 2009", 2.0 * x.l, 1.0))),
     ..row::planned_by("two-tree", Kind::Reduce, Planner::Reduction(reduction)).segmented()

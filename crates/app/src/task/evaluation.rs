@@ -6,8 +6,8 @@
 //! Simulated::of                         simulate                              simulate.rs
 //!   Common::input_to_time               in place of it, others call input     input.rs
 //!   ? Common::read                      a file
-//!     PlanTask::new                     else: the options as a request        task.rs
-//!     PlanTask::choose_aloud                                                  choice.rs
+//!   ? PlanTask::new                     else: the options as a request        task.rs
+//!     PlanTask::choose_aloud            then                                  choice.rs
 //!       PlanTask::choose
 //!       ? choose_native_among           on_cores: a run on threads whose cores are known
 //!       ? PlanTask::variant_to_plan     else, or if that finds none: of one algorithm
@@ -49,7 +49,7 @@
 //!   variant, where one algorithm serves all groups of ranks.
 //!
 //! `simulate` and `compare` show a time that is simulated, also where the search took a closed
-//! form, which `simulate` shows as `formula`.
+//! form, which `simulate` shows as `formula`, too.
 //!
 //! Commands differ among each other in this:
 //!
@@ -99,7 +99,7 @@ impl PlanTask {
     /// It cannot be planned or timed, as for want of a link.
     pub(super) fn model_time(&self, variant: &Variant) -> oneport::Result<f64> {
         let evaluation = self.evaluation(1, None);
-        let time = evaluation.time_within(variant, f64::INFINITY)?;
+        let time = evaluation.time_on_nodes(variant, f64::INFINITY)?;
         Ok(time.unwrap_or(f64::INFINITY))
     }
 }
@@ -146,7 +146,7 @@ impl Evaluator for TaskEvaluator<'_> {
         {
             return Err(variant.refusal(Reason::TooLongToTime { steps }));
         }
-        self.time_within(variant, limit)
+        self.time_on_nodes(variant, limit)
             .map_err(|error| variant.refusal(Reason::Planner(error)))
     }
 
@@ -234,8 +234,8 @@ impl TaskEvaluator<'_> {
         }
     }
 
-    /// As [`Variant::time_within`], on the ports that nodes share.
-    fn time_within(&self, variant: &Variant, limit: f64) -> oneport::Result<Option<f64>> {
+    /// As [`Variant::time_within`], but on the ports that nodes share, if they do, without a limit.
+    fn time_on_nodes(&self, variant: &Variant, limit: f64) -> oneport::Result<Option<f64>> {
         let cost = variant.request.get_cost();
         if self.task.node_ports.is_some() {
             let schedule = self.task.plan(variant)?;

@@ -78,7 +78,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,
     source: "oneport; goes beyond Lowery & Langou",
     rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy where all links cost the same",
-    closed_form: ClosedForm::OfPlan(time),
+    formula: ClosedForm::OfPlan(time),
     best_segment: BestSegment::Own(best_segment::best),
     // 15 ms instead of 55 us for 64 ranks and 13 unequal segments.
     planning_work: 300,
@@ -87,7 +87,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     planner: Planner::AllreduceOf([reduction, broadcast_phase]),
-    closed_form: ClosedForm::OfPlan(allreduce_time),
+    formula: ClosedForm::OfPlan(allreduce_time),
     best_segment: REDUCE.best_segment,
     // The second phase may have more segments than the request.
     tables: |_| MAX_BYTES_OF_PHASE,

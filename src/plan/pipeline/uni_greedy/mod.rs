@@ -40,7 +40,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,
     source: "Lowery & Langou, algorithm 1",
     rounds: "no formula; the fewest of all that reduce segments in order",
-    closed_form: ClosedForm::Of(time),
+    formula: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment::best),
     ..row::planned_by("uni-greedy", Kind::Reduce, Planner::Reduction(reduction)).segmented()
 };
