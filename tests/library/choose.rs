@@ -311,6 +311,22 @@ fn unequal_segments_are_tried_within_the_limits() {
     }
 }
 
+/// An empty sum is -0, which a table would show.
+#[test]
+fn the_time_of_one_rank_has_no_sign() {
+    let requests = Kind::ALL.map(|kind| Request::new(kind, 1, 10));
+    let mut times = 0;
+    for request in requests {
+        for algorithm in registry::of(request.get_collective()) {
+            if let Ok(time) = algorithm.time(&request) {
+                assert_eq!(time.to_bits(), 0, "{algorithm} {request:?}");
+                times += 1;
+            }
+        }
+    }
+    assert!(times > 100, "{times}");
+}
+
 /// A simulation ends where it shows that it takes longer, by its computations, too.
 #[test]
 fn no_time_is_larger_than_its_limit() {

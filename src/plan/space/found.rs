@@ -40,7 +40,7 @@ impl Time {
     /// The time, or the upper bound.
     pub fn value(self) -> f64 {
         let (Time::Exact(time) | Time::AtMost(time)) = self;
-        // An empty sum is -0: no time is shown with that sign.
+        // An empty sum is -0: no time has that sign.
         time + 0.0
     }
 

@@ -7,6 +7,9 @@
 //! left out, or refused ([`Reason::is_of_size`]): a [`Choice`] says so, and commands note it. What
 //! is not said stands at [`LeftOut`].
 //!
+//! A time is that of a closed form, where one holds, and else of a simulation. Commands search in
+//! the same way, and then show the time of a simulation.
+//!
 //! How [`choose`] comes to a time. [`Request::plan_best`] asks it under the costs of a machine, and
 //! plans what it chooses. Lines that begin with `?` are taken where they say, those with `*` for
 //! each of several:
@@ -75,11 +78,12 @@
 //! variant. `settle` returns it as it is, since the row does not segment; nothing is known of its
 //! time. `with_time` asks `time_within`, whose closed form says 3 rounds of 1000.1: 3000.3.
 //!
-//! Who else asks: [`with_best_segments`] is the same for one algorithm (`fastest_variant`).
-//! Commands have an [`Evaluator`] of their own, `TaskEvaluator` in
+//! Who else asks: [`with_best_segments`], and with it `segments::best_unequal`, is the same for one
+//! algorithm (`fastest_variant`). Commands have an [`Evaluator`] of their own, `TaskEvaluator` in
 //! `crates/app/src/task/evaluation.rs`, which says what differs. A native run on known cores may
-//! ask the native estimate (`crates/measure/src/estimate/choice.rs`). Planners that search for
-//! parts are listed at `Planner`. [`Request::time`] begins lower: see `given.rs`.
+//! ask the native estimate (`crates/measure/src/estimate/choice.rs`), which has ties of its own.
+//! Planners that search for parts are listed at `Planner`. [`Request::time`] begins lower: see
+//! `given.rs`.
 //!
 //! Ties: among times that are equal up to rounding, the first algorithm of the space wins (`wins`,
 //! and [`fastest_first`] in `compare`, too), which is the first in the registry for its candidates;
@@ -96,10 +100,10 @@
 //! request of the space, before anything is searched for; the searches keep to segments that can be
 //! planned (`Variant::max_segments`); `time_within` and `planned` ask for what was chosen.
 //!
-//! What is simulated:
+//! What is timed:
 //! - Of one element, or of one rank, the segment is the whole vector.
-//! - Where all ranks do the same, links and machine are ideal and nothing overlaps, two ranks stand
-//!   for all.
+//! - Where all ranks do the same, links cost the same, the machine is ideal and nothing overlaps,
+//!   two ranks stand for all.
 //! - Gamma is 0 of what combines nothing: `Algorithm::effective` says so to formulas, and schedules
 //!   of these have no steps that combine. Messages of a barrier cost no beta (`Kind::costs`).
 //! - Rows that look at late arrivals (`Row::for_arrivals`) are planned with and without these by

@@ -133,7 +133,9 @@ impl Variant {
         if !holds || !self.times_as_used() {
             return None;
         }
-        algorithm.closed_form_on_ports(&self.on_used_ports())
+        let time = algorithm.closed_form_on_ports(&self.on_used_ports())?;
+        // An empty sum is -0: no time has that sign.
+        Some(time + 0.0)
     }
 
     /// What a published table prints for it: see [`Algorithm::published`].
@@ -299,8 +301,8 @@ impl Variant {
         }
     }
 
-    /// A lower bound for what some rank receives at least (`Row::min_received`), on all its ports;
-    /// along trees each segment is a separate message.
+    /// A lower bound for what some rank receives or sends at least (`Row::min_received`), on all
+    /// its ports; along trees each segment is a separate message.
     fn min_time_busy(&self) -> f64 {
         let (algorithm, request) = (&self.algorithm, &self.request);
         let received = [(algorithm.min_received)(request)];

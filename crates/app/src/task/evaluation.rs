@@ -60,9 +60,10 @@
 //! - Under many arrivals `compare` times as `compare/late.rs` says.
 //! - A family of one tree (`--same-bits=tree`) is made in `family.rs`; `--rules` replaces the
 //!   algorithms by the one that a file of rules selects (`selection.rs`).
-//! - `check` of several algorithms takes the variant of each, as `compare`. Guidelines search the
-//!   rows that are made for the costs, or one that they name, with free copies, by `best_first`.
-//!   `tune` and `bits` ask which algorithms have a variant; `tune`, synthesis, profiles and
+//! - `check` of several algorithms takes the variant of each, as `compare`; beside a schedule it
+//!   shows the fastest (`choose_aloud`). Guidelines search the rows that are made for the costs, or
+//!   one that they name, with free copies, by `best_first` and the library's `Model`. `tune` and
+//!   `bits` ask which algorithms have a variant; `tune`, synthesis, profiles and
 //!   `oneport_measure::compare` ask the library for times.
 
 use oneport::internal::budget::memory::{STEP_BYTES, STREAMED_RANK_BYTES};
