@@ -462,7 +462,7 @@ impl Request {
     }
 
     /// Number and size of the segments, if closed forms over equal segments are valid: equal sizes,
-    /// a homogeneous model and no overlap.
+    /// a homogeneous model, and no computation that overlaps communication.
     pub(crate) fn equal_segments(&self) -> Option<(usize, usize)> {
         let sizes = self.segments.sizes();
         let equal = sizes.iter().all(|&s| s == sizes[0]);
@@ -475,14 +475,19 @@ impl Request {
         self.kind == Kind::Reduce && self.keep_order && self.root != 0
     }
 
-    /// Whether the cost model is one that closed forms are stated for: homogeneous and ideal,
-    /// without overlap.
-    pub(crate) fn closed_forms_hold(&self) -> bool {
-        let holds = match self.cost.class() {
+    /// Whether all links cost the same, and the machine is ideal.
+    pub(in crate::plan) fn has_uniform_costs(&self) -> bool {
+        match self.cost.class() {
             (CostClass::Linear(_) | CostClass::Pieces(_), Machine::Ideal) => true,
             (CostClass::Links(_), _) | (_, Machine::Delayed) => false,
-        };
-        holds && !self.cost.overlaps()
+        }
+    }
+
+    /// Whether the cost model is one that closed forms are stated for: homogeneous and ideal, and
+    /// no computation overlaps communication.
+    pub(crate) fn closed_forms_hold(&self) -> bool {
+        let overlaps = self.cost.overlaps() && self.kind.computes();
+        self.has_uniform_costs() && !overlaps
     }
 
     /// Time to combine `elements` elements; on a heterogeneous platform, at the slowest rank.

@@ -328,6 +328,12 @@ impl Kind {
         self.row().combines.is_some()
     }
 
+    /// Whether its schedules compute: they combine contributions, or copy the root's own block, as
+    /// those of gather and scatter. Those of compositions may copy besides.
+    pub(crate) fn computes(self) -> bool {
+        self.reduces() || self.has_root() && self.has_blocks()
+    }
+
     /// Whether each result combines the contributions of all ranks: reduce, allreduce and
     /// reduce_scatter.
     #[doc(hidden)]

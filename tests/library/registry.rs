@@ -37,6 +37,37 @@ fn closed_forms_distinguish_received_from_local_operands() {
     assert_eq!(inapplicable, ["circulant-rsg"]);
 }
 
+/// A collective that combines nothing, and in which no root has a block of its own to copy, has
+/// nothing that could overlap communication.
+#[test]
+fn overlap_changes_nothing_where_nothing_computes() {
+    let cost = CostModel::new(10.0, 2.0).gamma(3.0);
+    let computes = |kind: Kind| kind.reduces() || [Kind::Gather, Kind::Scatter].contains(&kind);
+    let mut compared = 0;
+    for algorithm in registry::all().iter().filter(|a| !computes(a.collective)) {
+        for p in [1, 2, 5, 6, 8, 13] {
+            for ports in [Ports::UNI, Ports::BI]
+                .into_iter()
+                .flat_map(|p| [p, p.with_k(3)])
+            {
+                let request = Request::new(algorithm.collective, p, 25).ports(ports);
+                let time = |cost: &CostModel| {
+                    let schedule = algorithm.plan(&request.clone().cost(cost.clone())).ok()?;
+                    Some(schedule.simulate(cost).unwrap().makespan())
+                };
+                let name = algorithm.name();
+                let Some(without) = time(&cost) else {
+                    continue;
+                };
+                let overlapping = time(&cost.clone().overlap(true));
+                assert_eq!(overlapping, Some(without), "{name}, {p} ranks, {ports:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 500, "{compared}");
+}
+
 /// Asserts that closed forms equal simulated times. Returns the algorithms whose rows have a closed
 /// form that does not apply to these costs.
 fn assert_closed_forms(cost: &CostModel) -> Vec<Cow<'static, str>> {

@@ -133,7 +133,7 @@ fn programs(
     }
     // Every rank sends or receives the longest part, whose time decides where all links cost the
     // same.
-    let longest = request.closed_forms_hold().then_some(longest);
+    let longest = request.has_uniform_costs().then_some(longest);
     let [contributions, results] = exchanges.map(|of| {
         let rounds = Direct {
             partners: Partners::new(request),

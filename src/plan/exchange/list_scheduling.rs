@@ -75,10 +75,11 @@ fn list(request: &Request, blocks: &BlockPairs, pairs: &[[usize; 2]], priority: 
     // The ports of a message, as places in the lists below.
     let places = |[from, to]: [usize; 2]| [from, receivers + to];
     let len = |[from, to]: [usize; 2]| blocks.len(from, to);
-    let time = |pair: [usize; 2]| {
+    let time = |&pair: &[usize; 2]| {
         let bytes = bytes(len(pair), request.element_bytes);
         request.cost.transfer(pair[0], pair[1], bytes)
     };
+    let times: Vec<f64> = pairs.iter().map(time).collect();
     let count = request.ranks + receivers;
     let mut free = vec![vec![true; request.ports.k()]; count];
     let mut waiting = vec![Vec::new(); count];
@@ -86,7 +87,7 @@ fn list(request: &Request, blocks: &BlockPairs, pairs: &[[usize; 2]], priority: 
     for (i, &pair) in pairs.iter().enumerate() {
         for place in places(pair) {
             waiting[place].push(i);
-            left[place] += time(pair);
+            left[place] += times[i];
         }
     }
     let mut started = vec![false; pairs.len()];
@@ -102,13 +103,12 @@ fn list(request: &Request, blocks: &BlockPairs, pairs: &[[usize; 2]], priority: 
             ready.extend(&waiting[place]);
         }
         ready.retain(|&i| places(pairs[i]).iter().all(|&at| free[at].contains(&true)));
-        ready.sort_by(|&i, &j| {
-            let first = |i: usize| priority(time(pairs[i]), places(pairs[i]).map(|at| left[at]));
-            // Pairs are listed by size.
-            first(j).total_cmp(&first(i)).then(i.cmp(&j))
-        });
-        ready.dedup();
-        for i in ready {
+        let prior = |i: usize| priority(times[i], places(pairs[i]).map(|at| left[at]));
+        let mut ready: Vec<(f64, usize)> = ready.into_iter().map(|i| (prior(i), i)).collect();
+        // Pairs are listed by size.
+        ready.sort_by(|(a, i), (b, j)| b.total_cmp(a).then(i.cmp(j)));
+        ready.dedup_by_key(|ready| ready.1);
+        for (_, i) in ready {
             let at = places(pairs[i]);
             let ports = at.map(|at| free[at].iter().position(|&free| free));
             if let [Some(out), Some(into)] = ports {
@@ -116,9 +116,9 @@ fn list(request: &Request, blocks: &BlockPairs, pairs: &[[usize; 2]], priority: 
                 free[at[1]][into] = false;
                 started[i] = true;
                 for at in at {
-                    left[at] -= time(pairs[i]);
+                    left[at] -= times[i];
                 }
-                running.push(Reverse(((now + time(pairs[i])).to_bits(), parts.len())));
+                running.push(Reverse(((now + times[i]).to_bits(), parts.len())));
                 parts.push(BlockPart {
                     pair: pairs[i],
                     offset: 0,
