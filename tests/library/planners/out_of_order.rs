@@ -366,6 +366,33 @@ fn never_slower_than_uni_greedy_with_its_best_size() {
     }
 }
 
+/// Both phases are planned as without overlap, which then only lets steps start earlier.
+#[test]
+fn overlap_makes_no_allreduce_slower() {
+    let allreduce = registry::find(Kind::Allreduce, "out-of-order").unwrap();
+    let mut faster = 0;
+    for (p, m, alpha, beta, gamma) in [
+        (3, 4097, 10.0, 0.1, 5.0),
+        (4, 20_000, 10.0, 0.0, 0.2),
+        (8, 4097, 1000.0, 0.0, 1.0),
+        (9, 64, 0.0, 3.0, 0.2),
+    ] {
+        for ports in [Ports::UNI, Ports::BI, Ports::BI.with_k(2)] {
+            let cost = CostModel::new(alpha, beta).gamma(gamma);
+            let request = Request::allreduce(p, m).ports(ports).cost(cost.clone());
+            let time = |request: &Request| with_best_segments(&allreduce, request).unwrap().time;
+            let without = time(&request);
+            let overlapping = time(&request.clone().cost(cost.overlap(true)));
+            assert!(
+                overlapping <= without,
+                "{overlapping} > {without}: {request:?}"
+            );
+            faster += usize::from(overlapping < without);
+        }
+    }
+    assert!(faster > 0);
+}
+
 #[test]
 fn overlap_and_missing_links() {
     let out_of_order = registry::find(Kind::Reduce, "out-of-order").unwrap();

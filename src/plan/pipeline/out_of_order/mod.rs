@@ -113,27 +113,37 @@ fn broadcast_phase(request: &Request) -> Reduction {
 }
 
 /// The time of the second phase, and the request for it: with the segments of the first phase, or
-/// with segments of its own if they are better. `None` where closed forms do not hold.
+/// with segments of its own if they are better. That is decided as if the phases followed one
+/// another, so that overlap makes no allreduce slower. `None` where links differ, or there are
+/// delays.
 fn fastest_broadcast(request: &Request) -> Option<(f64, Request)> {
-    let same = (time(request)?, request.clone());
+    if !request.has_uniform_costs() {
+        return None;
+    }
+    let same = (makespan(request), request.clone());
     let own = best_segment::broadcast_phase(request);
     let own = own.filter(|own| own.segments != request.segments);
-    let own = own.and_then(|own| Some((time(&own)?, own)));
+    let own = own.map(|own| (makespan(&own), own));
     Some(own.filter(|own| own.0 < same.0).unwrap_or(same))
 }
 
 fn allreduce_time(request: &Request) -> Option<f64> {
     let request = request.clone().root(0);
+    let reduction = time(&request)?;
     let (broadcast, _) = fastest_broadcast(&request.without_computation())?;
-    Some(time(&request)? + broadcast)
+    Some(reduction + broadcast)
 }
 
 /// Time of the schedule; `None` where closed forms do not hold. Takes as long as planning.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    request.closed_forms_hold().then(|| {
-        let (transfer_time, combine_time) = costs(request);
-        search::best(request.ranks, &transfer_time, &combine_time, Effort::FULL).makespan
-    })
+    request.closed_forms_hold().then(|| makespan(request))
+}
+
+/// When the last transfer and combination of the plan end if no computation overlaps
+/// communication.
+fn makespan(request: &Request) -> f64 {
+    let (transfer_time, combine_time) = costs(request);
+    search::best(request.ranks, &transfer_time, &combine_time, Effort::FULL).makespan
 }
 
 /// Plans a reduction of `q` segments from `p` ranks to rank 0.
