@@ -42,8 +42,16 @@ impl Span {
 /// ```
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schemars", schemars(with = "Vec<Span>", inline))]
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spans(SmallVec<[Span; 1]>);
+
+/// As derived, but in one copy: a simulation clones the spans of each step.
+impl Clone for Spans {
+    #[inline]
+    fn clone(&self) -> Spans {
+        Spans(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Spans {
     /// No spans: no elements.
