@@ -6,7 +6,7 @@
 //!   takes `(p-1) gamma (m-b) + gamma b` more.
 //! - Volume: `p m - m_0` for blocks `m_i`: each block goes to rank 0 once, and all others go to
 //!   every rank.
-//! - Cost of planning: `O(p)` on bidirectional ranks, `O(p^2)` on unidirectional ones.
+//! - Cost of planning: `O(p)`.
 //!
 //! It is slow if every rank has its own core. If many ranks share few cores it has an advantage:
 //! every rank waits only once.
